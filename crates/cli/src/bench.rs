@@ -15,10 +15,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-pub(crate) use args::{BenchArgs, PlaceArgument, RATE_MAX};
+pub(crate) use args::{BenchArgs, PlaceArgument};
 use decision::{Decision, Goal};
-use engine::Plan;
+use engine::{Ask, Plan};
 use model::{BenchRecord, RecordHead, Settings, Suite};
+use peer_args::PeerArgs;
 use progress::Until;
 use report::Style;
 use report::read::Loaded;
@@ -51,47 +52,55 @@ fn run_mechanisms(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
         return Ok(None);
     }
     args.outputs.check()?;
-    measure_plan(args, &plan, suite, (Demand::default(), Goal::Lead)).map(Some)
+    let until = match args.precision {
+        Some(percent) => Until::Precise(percent),
+        None if plan.further_rounds_are_optional => {
+            Until::Decided(Decision::new(&plan.cases, Demand::default(), Goal::Lead))
+        }
+        None => Until::Planned,
+    };
+    measure_plan(&plan, suite, until, Some(&args.peer)).map(Some)
 }
 
-/// Measures mechanisms as the arguments ask for, until it is known which one meets the demand best.
-pub(crate) fn measure(args: &BenchArgs, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
-    let (mut plan, suite) = plan::make(args, &host::cpus())?;
-    if demand.messages_per_s.is_some() {
-        plan::pace_as_programs(&mut plan);
-    }
-    measure_plan(args, &plan, suite, (demand, Goal::Winner))
+/// Measures what is asked for, at a place, until it is known which mechanism meets the demand best.
+pub(crate) fn measure(
+    ask: &Ask,
+    place: Option<PlaceArgument>,
+    demand: Demand,
+) -> anyhow::Result<(BenchRecord, StopRequest)> {
+    let plan = plan::of_question(ask, place)?;
+    let until = Until::Decided(Decision::new(&plan.cases, demand, Goal::Winner));
+    measure_plan(&plan, None, until, None)
 }
 
 fn measure_plan(
-    args: &BenchArgs,
     plan: &Plan,
     suite: Option<Suite>,
-    (demand, goal): (Demand, Goal),
+    until: Until,
+    peer: Option<&PeerArgs>,
 ) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let cpus = host::cpus();
     let head = record::begin(true);
     // Started first: it removes what the run leaves behind.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     // While the other host is being reached, a signal ends this program at once: there is nothing to save yet.
-    let mut peer = args.peer.reach(&cleaner)?;
+    let mut reached = peer.map(|peer| peer.reach(&cleaner)).transpose()?.flatten();
     let stop = StopRequest::listen()?;
-    let until = match args.precision {
-        Some(percent) => Until::Precise(percent),
-        None if plan.further_rounds_are_optional => Until::Decided(Decision::new(&plan.cases, demand, goal)),
-        None => Until::Planned,
+    let precision_percent = match &until {
+        Until::Precise(percent) => Some(*percent),
+        Until::Decided(_) | Until::Planned => None,
     };
     let mut progress = progress::BenchProgress::new(until);
     let watch = host::LoadWatch::start();
     let began = Instant::now();
-    let far = peer.as_mut().map(|peer| peer as &mut dyn engine::PeerConnection);
+    let far = reached.as_mut().map(|peer| peer as &mut dyn engine::PeerConnection);
     let outcome = engine::run(plan, Vec::new(), &cpus, far, &mut progress, &|| stop.is_set());
     let took_s = began.elapsed().as_secs_f64();
     drop(progress);
     let other_load = watch.finish();
-    let peer_record = peer.as_ref().map(|peer| Box::new(peer.record.clone()));
+    let peer_record = reached.as_ref().map(|peer| Box::new(peer.record.clone()));
     // The peer's ssh must end before the cleaner, which would kill it.
-    drop(peer);
+    drop(reached);
     drop(cleaner);
 
     let further_rounds_were_cut = outcome.interrupted && plan.further_rounds_are_optional;
@@ -105,10 +114,10 @@ fn measure_plan(
         trials,
         interrupted: outcome.interrupted,
         stopped_by: outcome.interrupted.then(|| stop.reason()),
-        precision_percent: args.precision,
+        precision_percent,
         suite,
         took_s: Some(took_s),
-        repeated_rounds: args.precision.map(|_| outcome.repeated_rounds),
+        repeated_rounds: precision_percent.map(|_| outcome.repeated_rounds),
     };
     let record = record::bench(RecordHead { other_load, ..head }, settings, outcome.cases)?;
     Ok((BenchRecord { peer: peer_record, ..record }, stop))

@@ -1,4 +1,4 @@
-//! `hosepipe diff`: what changed between records, or between two commands with alternating trials.
+//! `hosepipe diff`: what changed between records, or between two hosepipes with alternating trials.
 
 mod in_turns;
 
@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use model::{ChangeKind, DiffRecord, DiffSide, RUNS_MIN, RecordHead};
 use report::Style;
 use report::difference::go::Sides;
-use report::difference::{action, go, sides};
+use report::difference::{go, sides};
 use report::read::Loaded;
 use stats::CaseFigures;
 use stats::measured::of_runs;
@@ -25,10 +25,10 @@ use crate::{record, typed};
 /// How much worse figures of two records may be by default: figures of two runs of one program differ, too, by what lies between the runs.
 const MARGIN_PERCENT: f64 = 10.0;
 
-/// Show what changed between records, or between two commands with alternating trials
+/// Show what changed between records, or between two hosepipes with alternating trials
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "hosepipe diff [OPTIONS] OLD NEW\n       hosepipe diff [OPTIONS] OLD... -- NEW...\n       hosepipe diff [OPTIONS] --run OLD NEW [-- ARGS...]",
+    override_usage = "hosepipe diff [OPTIONS] OLD NEW\n       hosepipe diff [OPTIONS] OLD... -- NEW...\n       hosepipe diff [OPTIONS] --run OLD NEW -- bench...",
     after_help = "\
 Examples:
   hosepipe diff monday.json tuesday.json                      records of `bench --json F`, or of `compare`
@@ -36,29 +36,27 @@ Examples:
   hosepipe diff old*.json -- new*.json                        several runs of each side: what lies between runs counts, too
   hosepipe diff old.json new.json --md change.md              for a pull request
   hosepipe diff old.json new.json --format go | benchstat -col side -
-  hosepipe diff --run ./sort-old ./sort-new -- words.txt      two programs, in turns, pair by pair
-  hosepipe diff --run 'cat big | wc -c' 'wc -c < big'         two command lines
-  hosepipe diff --run ./old ./new -- bench pipe fifo          two hosepipes: every case of their bench
+  hosepipe diff --run ./old ./new -- bench pipe fifo          two hosepipes in turns: every case of their bench, pair by pair
+  hosepipe compare --fail-over 5 ./sort-old ./sort-new        any two commands
 
 Figures belong to the same case if all requested properties are equal. A change is found by a rank test that is corrected
 for the number of figures; all intervals hold at once, with 95 %. What lies between two runs of one program is not in them: a
 difference of two records is a change only if it is surely larger than --fail-over, and other programs ran beside both or neither.
 With three or more records of each side the medians of runs are compared, and smaller changes can be found.
 Exit status: 0 nothing became worse; 1 something did (its whole interval is worse by more than --fail-over), or failed on the
-new side only, or a command of --run ended with a status other than 0, on either side; 2 the command line is wrong, or these
-records have no figure in common; 130 stopped by Ctrl-C."
+new side only; 2 the command line is wrong, or these records have no figure in common; 130 stopped by Ctrl-C."
 )]
 pub(crate) struct DiffArgs {
-    /// The record to compare with, and the record that may have changed; with --run two commands, or two hosepipes. If `--` follows: the
-    /// records of several old runs
+    /// The record to compare with, and the record that may have changed; with --run two hosepipes. If `--` follows: the records of several
+    /// old runs
     #[arg(value_name = "OLD", required = true)]
     first: Vec<OsString>,
 
-    /// After `--`: the records of several new runs; with --run arguments for both commands, `bench …` for two hosepipes
+    /// After `--`: the records of several new runs; with --run the bench that both run, `bench …`
     #[arg(value_name = "NEW", last = true)]
     last: Vec<OsString>,
 
-    /// OLD and NEW are commands: run them alternately, in pairs
+    /// OLD and NEW are hosepipes: run a bench of them alternately, in pairs
     #[arg(long)]
     run: bool,
 
@@ -108,8 +106,6 @@ pub(crate) struct DiffArgs {
 enum ForeignFormat {
     /// Go's benchmark format, a line for each sample, for benchstat
     Go,
-    /// JSON for github-action-benchmark (customSmallerIsBetter): only NEW
-    GithubAction,
 }
 
 /// Compares and prints the result; the status shows whether anything became worse.
@@ -126,15 +122,13 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DiffArgs {
-    /// The old and the new records, or commands, and the arguments of commands.
+    /// The old and the new records, or hosepipes, and their bench.
     fn sides(&self) -> anyhow::Result<([&[OsString]; 2], &[OsString])> {
         match (self.first.as_slice(), self.last.as_slice()) {
             ([old, new], arguments) if self.run || arguments.is_empty() => {
                 Ok(([old, new].map(std::slice::from_ref), arguments))
             }
-            _ if self.run => {
-                usage("--run takes two commands, OLD and NEW, and after -- the arguments of both")
-            }
+            _ if self.run => usage("--run takes two hosepipes, OLD and NEW, and after -- the bench of both"),
             (_, []) => usage(
                 "two records are compared, OLD and NEW, or several runs of each side with -- between the sides: \
                  hosepipe diff OLD… -- NEW…",
@@ -149,11 +143,7 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
     let worse = record.regressions().next().is_some();
     let is_compared =
         record.changes.iter().any(|change| !change.control && change.kind != ChangeKind::Incomparable);
-    let foreign = match args.format {
-        None => None,
-        Some(ForeignFormat::GithubAction) => Some(action::text(&record)?),
-        Some(ForeignFormat::Go) => Some(go::text(&record, args.side)),
-    };
+    let foreign = args.format.map(|ForeignFormat::Go| go::text(&record, args.side));
     let style = Style { explain: args.explain, ..terminal::style() };
     let loaded = Loaded::new("this comparison", record);
     match foreign {

@@ -6,11 +6,11 @@ use clap::Args;
 use host::{Finding, Severity};
 use model::{AS_ROOT, CopySpeed, SlowOffsets, visible};
 use report::document::{Block, Document};
-use report::{MeasuredFinding, Style, machine_table, measured_findings};
+use report::{MeasuredFinding, Style, hanging, machine_table, measured_findings, wrap};
 use serde::Serialize;
 
 use crate::destination::OUTPUTS;
-use crate::terminal::{self, wrap};
+use crate::terminal;
 
 /// Measures this machine in three seconds, and shows what would distort or limit figures on it.
 #[derive(Debug, Args)]
@@ -110,16 +110,12 @@ fn entry(finding: &Finding, width: usize, color: bool) -> String {
     }
     let prompt = |command: &String| if command.starts_with(AS_ROOT) { "" } else { "$ " };
     lines.extend(finding.remedy.iter().map(|command| format!("{}{command}", prompt(command))));
-    let mut text = String::new();
-    for (index, line) in lines.iter().enumerate() {
-        let (state, name) = if index == 0 { (finding.state.word(), finding.name) } else { ("", "") };
-        text.push_str(&format!("{}{name:NAME$}{}\n", paint(state, finding.state, color), visible(line)));
-    }
-    text
+    let label = format!("{}{:NAME$}", paint(finding.state, color), finding.name);
+    hanging(&label, STATE + NAME, lines.iter().map(|line| visible(line)))
 }
 
-/// Colours the padded word of a state.
-fn paint(word: &str, state: Severity, color: bool) -> String {
+/// The padded word of a state, coloured.
+fn paint(state: Severity, color: bool) -> String {
     let code = match state {
         Severity::Spoils => "31",
         Severity::Caps => "33",
@@ -127,11 +123,8 @@ fn paint(word: &str, state: Severity, color: bool) -> String {
         Severity::Unknown => "2",
         Severity::Good => "32",
     };
-    if color && !word.is_empty() {
-        format!("\x1b[{code}m{word:STATE$}\x1b[0m")
-    } else {
-        format!("{word:STATE$}")
-    }
+    let word = state.word();
+    if color { format!("\x1b[{code}m{word:STATE$}\x1b[0m") } else { format!("{word:STATE$}") }
 }
 
 #[cfg(test)]

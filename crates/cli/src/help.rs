@@ -3,7 +3,7 @@
 
 use clap::Command;
 
-use report::wrap;
+use report::{hanging, wrap};
 
 /// Longest line of text.
 const WIDTH_MAX: usize = 110;
@@ -103,8 +103,8 @@ fn lay_out_example(command: &str, comment: &str, column: usize, width: usize) ->
         let below = below.into_iter().map(|line| format!("{:COMMENT_INDENT$}{line}", ""));
         return std::iter::once(command).chain(below).collect();
     }
-    let lines = wrap(comment, width - column).into_iter().enumerate();
-    lines.map(|(index, line)| format!("{:column$}{line}", if index == 0 { &command } else { "" })).collect()
+    let lines = hanging(&format!("{command:column$}"), column, wrap(comment, width - column));
+    lines.lines().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

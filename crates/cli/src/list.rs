@@ -4,10 +4,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use mechanism::{Capabilities, Mechanism};
+use report::sheet::col;
+use report::table::Fit;
+use report::value::Value;
+use report::{Table, hanging, wrap};
 use serde::Serialize;
 
 use crate::destination::OUTPUTS;
-use crate::terminal::{self, wrap};
+use crate::terminal;
 
 /// Show every mechanism
 #[derive(Debug, Args)]
@@ -114,16 +118,11 @@ impl MechanismEntry {
 
     fn text(&self, width: usize) -> String {
         let room = width.saturating_sub(INDENT).max(24);
-        let mut text = String::new();
-        for (index, line) in wrap(self.summary, room).iter().enumerate() {
-            text.push_str(&format!("{:INDENT$}{line}\n", if index == 0 { self.name } else { "" }));
-        }
+        let mut text = hanging(&format!("{:INDENT$}", self.name), INDENT, wrap(self.summary, room));
         let mut line = |label: &str, value: &str| {
             if !value.is_empty() {
-                for (index, line) in wrap(&format!("{label}: {value}"), room - 2).iter().enumerate() {
-                    let hang = if index == 0 { "" } else { "  " };
-                    text.push_str(&format!("{:INDENT$}{hang}{line}\n", ""));
-                }
+                let lines = wrap(&format!("{label}: {value}"), room - 2);
+                text += &hanging(&" ".repeat(INDENT), INDENT + 2, lines);
             }
         };
         if let Some(reason) = &self.reason {
@@ -148,8 +147,7 @@ impl MechanismEntry {
 
     /// A section of docs/MECHANISMS.md, without what depends on this machine.
     fn markdown(&self) -> String {
-        let mut text = format!("\n## `{}`\n\n{}.\n\n| | |\n|---|---|\n", self.name, self.summary);
-        for (label, value) in [
+        let facts = [
             ("can", self.capabilities.join(", ")),
             ("workloads", self.workloads.join(", ")),
             ("tasks", self.tasks.join(", ")),
@@ -157,17 +155,17 @@ impl MechanismEntry {
             ("data", self.data.join(", ")),
             ("limits", self.limits.to_owned()),
             ("see", self.man_pages.join(", ")),
-        ] {
-            text.push_str(&format!("| {label} | {} |\n", if value.is_empty() { "–" } else { &value }));
-        }
-        if !self.options.is_empty() {
-            text.push_str("\n| option | meaning | default |\n|---|---|---|\n");
-        }
-        for option in &self.options {
-            let typed = option.typed().replace('|', "\\|");
-            text.push_str(&format!("| `{typed}` | {} | {} |\n", option.help, option.default));
-        }
-        text
+        ];
+        let row = |(label, value): (&str, String)| {
+            vec![label.into(), if value.is_empty() { Value::Absent } else { value.into() }]
+        };
+        let facts = Table::new("", ["", ""].map(col), facts.map(row));
+        let option = |option: &OptionEntry| vec![option.typed(), option.help.into(), option.default.into()];
+        let heads = [col("option").fit(Fit::Spec), col("meaning"), col("default")];
+        let options = Table::new("", heads, self.options.iter().map(option));
+        let tables = [&facts, &options].into_iter().filter(|table| !table.rows.is_empty());
+        let tables: String = tables.map(|table| format!("\n{}", table.markdown())).collect();
+        format!("\n## `{}`\n\n{}.\n{tables}", self.name, self.summary)
     }
 }
 

@@ -13,18 +13,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use clap::{Args, Parser};
-use model::{BenchRecord, Placement, Record, Spec};
+use clap::Args;
+use engine::{Ask, AskedSpecs};
+use model::{BenchRecord, ByteSize, Placement, Record, Spec};
 use report::read::Loaded;
-use stats::Demand;
 
 use crate::bench::PlaceArgument;
 use crate::destination::Destination;
 use crate::outputs::Outputs;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
-use crate::{Cli, Command, bench, record, typed};
+use crate::{bench, record, typed};
 use answer::Answer;
 use figures::Figures;
 use program::{CodeLanguage, Program};
@@ -87,20 +86,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     args.code_to.as_deref().map(program_file).transpose()?;
     let (question, demand) = (&args.question, args.question.demand());
     let candidates = question.candidates().map_err(UsageError)?;
-    let (record, stop) = match &args.from {
-        Some(path) => (bench_record(record::load(path)?)?, None),
-        None => {
-            let specs = available(&candidates);
-            if specs.is_empty() {
-                return usage(none_is_here(&candidates));
-            }
-            // At a rate a trial is long, and the time is for one placement.
-            let any = question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
-            let line = bench_command(args, &specs, args.place.or(any), Some(time_for_loops(args)));
-            let (record, stop) = measure(&line, demand)?;
-            (record, Some(stop))
-        }
-    };
+    let (record, stop) = read_or_measured(args, &candidates)?;
     let comparable = figures::within_limits(record.clone(), question.message.0);
     let figures = Figures::select(&comparable, question, &candidates, args.place).map_err(UsageError)?;
     let mut choice = stats::choose(&figures.cases, &demand);
@@ -137,11 +123,11 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         save(path, program)?;
     }
     if !args.outputs.has_stdout() {
-        let specs: Vec<String> = figures.cases.iter().map(|case| case.spec.to_string()).collect();
+        let specs: Vec<Spec> = figures.cases.iter().map(|case| case.spec.clone()).collect();
         let place = args.place.or(figures.place());
         // At a rate `bench` takes the time that its trials need.
         let time = question.rate_per_s().is_none().then(|| time_for_loops(args));
-        let proof = format!("hosepipe {}", bench_command(args, &specs, place, time));
+        let proof = command_line(&ask(args, specs, time), place);
         let mut text = answer.document(&proof).terminal(&terminal::style());
         let shown = program.as_ref().filter(|_| args.code_to.is_none());
         text.extend(shown.map(|program| format!("\n{}", program.text())));
@@ -151,6 +137,25 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;
     let has_no_answer = choice.taken.is_none();
     Ok(stop.map_or_else(|| ExitCode::from(u8::from(has_no_answer)), |stop| stop.exit_code(has_no_answer)))
+}
+
+/// The figures of a record, or those of a run and its request to stop.
+fn read_or_measured(
+    args: &RecommendArgs,
+    candidates: &[Candidate],
+) -> anyhow::Result<(BenchRecord, Option<StopRequest>)> {
+    if let Some(path) = &args.from {
+        return Ok((bench_record(record::load(path)?)?, None));
+    }
+    let specs = available(candidates);
+    if specs.is_empty() {
+        return usage(none_is_here(candidates));
+    }
+    // At a rate a trial is long, and the time is for one placement.
+    let any = args.question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
+    let ask = ask(args, specs, Some(time_for_loops(args)));
+    let (record, stop) = bench::measure(&ask, args.place.or(any), args.question.demand())?;
+    Ok((record, Some(stop)))
 }
 
 /// The file of a program: a regular file, or one that does not exist yet.
@@ -174,9 +179,9 @@ fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
 }
 
 /// The specs of the candidates that can be measured on this machine.
-fn available(candidates: &[Candidate]) -> Vec<String> {
+fn available(candidates: &[Candidate]) -> Vec<Spec> {
     let available = candidates.iter().filter(|one| one.missing.is_none() && one.unfit.is_none());
-    available.map(|candidate| candidate.spec.to_string()).collect()
+    available.map(|candidate| candidate.spec.clone()).collect()
 }
 
 /// Why none of the candidates can be measured.
@@ -195,37 +200,39 @@ fn time_for_loops(args: &RecommendArgs) -> Duration {
     Duration::from_millis((args.time * thirds / 3).as_millis().max(1) as u64)
 }
 
-/// The `bench` that measures the figures of the answer, as a command line without the name of the program.
-fn bench_command(
-    args: &RecommendArgs,
-    specs: &[String],
-    place: Option<PlaceArgument>,
-    time: Option<Duration>,
-) -> String {
+/// What is measured for the answer.
+fn ask(args: &RecommendArgs, specs: Vec<Spec>, time: Option<Duration>) -> Ask {
     let question = &args.question;
-    let option = |name: &str, value: Option<String>| {
-        value.map_or_else(String::new, |value| format!(" --{name} {}", value.replace(' ', "")))
-    };
-    format!(
-        "bench {} --block {} --workload {} --tasks {}{}{} --seed {}{}",
-        specs.join(" "),
-        question.message,
-        question.pattern.workload(),
-        question.between.tasks(),
-        option("rate", question.rate_per_s().map(|rate| rate.to_string())),
-        option("time", time.map(|time| humantime::format_duration(time).to_string())),
-        args.seed,
-        option("place", place.map(|place| place.to_string())),
-    )
+    Ask {
+        specs: AskedSpecs::Named(specs),
+        blocks: vec![question.message.0],
+        workload: Some(question.pattern.workload()),
+        tasks: Some(question.between.tasks()),
+        rates_per_s: question.rate_per_s().into_iter().collect(),
+        time,
+        seed: args.seed,
+        ..Ask::default()
+    }
 }
 
-/// Runs that `bench`.
-fn measure(line: &str, demand: Demand) -> anyhow::Result<(BenchRecord, StopRequest)> {
-    let words = std::iter::once("hosepipe").chain(line.split_whitespace());
-    match Cli::try_parse_from(words).context("cannot measure")?.command {
-        Command::Bench(args) => bench::measure(&args, demand),
-        _ => anyhow::bail!("`{line}` is not a bench"),
-    }
+/// The `bench` that measures it, as users type it.
+fn command_line(ask: &Ask, place: Option<PlaceArgument>) -> String {
+    let AskedSpecs::Named(specs) = &ask.specs else { return String::new() };
+    let blocks = ask.blocks.iter().map(|bytes| ByteSize(*bytes).to_string());
+    let options = [
+        ("block", blocks.collect::<Vec<_>>().join(",")),
+        ("workload", ask.workload.map_or_else(String::new, |workload| workload.to_string())),
+        ("tasks", ask.tasks.map_or_else(String::new, |tasks| tasks.to_string())),
+        ("rate", ask.rates_per_s.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        ("time", ask.time.map_or_else(String::new, |time| humantime::format_duration(time).to_string())),
+        ("seed", ask.seed.to_string()),
+        ("place", place.map_or_else(String::new, |place| place.to_string())),
+    ];
+    let given = options.into_iter().filter(|(_, value)| !value.is_empty());
+    let options: String =
+        given.map(|(name, value)| format!(" --{name} {}", value.replace(' ', ""))).collect();
+    let specs: Vec<String> = specs.iter().map(Spec::to_string).collect();
+    format!("hosepipe bench {}{options}", specs.join(" "))
 }
 
 /// A record, if it is one of `bench`.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use model::{Observer, Record, StudyRecord};
 use report::read::Loaded;
-use study::{Available, STUDIES, Scale, Study, StudyRequest};
+use study::{STUDIES, Scale, Study, StudyRequest};
 
 use crate::bar::Bar;
 use crate::destination::Destination;
@@ -62,9 +62,6 @@ pub(crate) struct ReproduceArgs {
 pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
     check(args)?;
     let mut record = begin(args)?;
-    if args.study.is_missing_any(&args.part, &record) {
-        Available::here(&model::temporary_folder()).suffices(args.study, args.scale).map_err(UsageError)?;
-    }
     let file = |to: &Destination| to.file().map(PathBuf::from);
     let save = args.outputs.destination("json").map_or(args.resume.clone(), file).map(Destination::File);
     let (stop, outcome) = run_parts(args, &mut record, &save)?;

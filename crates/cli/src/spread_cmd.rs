@@ -97,35 +97,17 @@ pub(crate) struct SpreadArgs {
 
 /// Runs every partition, then the reduce.
 pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
-    let derived = match &args.reduce {
-        Some(reduce) => Derived { map: args.map.clone(), reduce: reduce.clone(), reads_names: false },
-        None => spread::derive(&args.map).map_err(UsageError)?,
-    };
-    script::link(&args.via)?;
-    let shell = script::shell(args.shell.as_ref())?;
-    script::arguments(args.pipefail, &shell, [])?;
-    [&derived.map, &derived.reduce].iter().try_for_each(|text| script::check_syntax(text, &shell))?;
+    let derived = commands(args)?;
     args.outputs.check()?;
-    let reads_stdin = args.inputs.iter().any(|input| input == "-");
-    if reads_stdin && args.inputs.len() > 1 {
-        return usage("`-`, standard input, must be the only input");
-    }
     let mut temporary = None;
-    let folder = match &args.work {
+    let named = match &args.work {
         Some(folder) => folder.clone(),
         None => temporary.insert(Temporary::make()?).folder.path().to_owned(),
     };
-    let folder = std::path::absolute(folder)?;
+    let folder = std::path::absolute(named)?;
     args.launcher_args.check(args)?;
     let launcher = args.launcher_args.launcher();
-    // Slurm, Spark and --check need all of the input before they begin.
-    let is_cut_at_once = launcher.starts_each() && args.check.is_none();
-    let inputs = match reads_stdin {
-        true if is_cut_at_once => Vec::new(),
-        true => args.launcher_args.inputs(args, &[keep_stdin(&folder, args.resume)?])?,
-        false => args.launcher_args.inputs(args, &args.inputs)?,
-    };
-    let split = args.split.or(reads_stdin.then_some(STDIN_PIECE));
+    let Inputs { files: inputs, is_cut_while_read, split } = inputs(args, &folder, launcher)?;
     let plan = SpreadPlan {
         version: record::version_and_commit(),
         map: derived.map,
@@ -134,7 +116,7 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         via: args.via.clone(),
         shell: args.shell.clone(),
         pipefail: args.pipefail,
-        is_stdin: reads_stdin && is_cut_at_once,
+        is_stdin: is_cut_while_read,
         partitions: partitions(&inputs, split).map_err(UsageError)?,
     };
     let submitter = args.launcher_args.submitter().map_err(UsageError)?;
@@ -163,23 +145,12 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     }
     let (head, began, stop) = (record::begin(false), Instant::now(), &runs.stop);
     let piece = split.unwrap_or(STDIN_PIECE).0;
-    let input = (plan.is_stdin && !args.resume).then(|| fcntl_dupfd_cloexec(std::io::stdin(), 3));
-    let input = input.transpose().context("standard input")?.map(File::from);
+    let duplicated = (plan.is_stdin && !args.resume).then(|| fcntl_dupfd_cloexec(std::io::stdin(), 3));
+    let input = duplicated.transpose().context("standard input")?.map(File::from);
     let failures = runs.map(&job, input.map(|input| Blocks::new(&work, input, piece)))?;
-    let mut is_whole = failures.is_empty() && !stop.is_set();
-    let status = match job.launcher {
-        _ if !is_whole => i32::from(stop.exit_status().unwrap_or(1)),
-        launcher if launcher.starts_each() => {
-            // With a record on standard output, the output of the reduce goes to standard error.
-            let aside = args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
-            job.reduce(aside, &mut || stop.is_set()).context("running the reduce")?
-        }
-        _ => job.fetch().context("the output of the reduce")?,
-    };
-    is_whole &= !stop.is_set();
-    let maps = if runs.records() { work.results() } else { BTreeMap::new() };
-    let reduced = is_whole.then(|| work.record()).flatten();
-    if let Some(record) = spread::merged(maps.into_values().filter_map(|result| result.record), reduced) {
+    let status = runs.reduce(&job, &failures)?;
+    let is_whole = failures.is_empty() && !stop.is_set();
+    if let Some(record) = runs.merged(&work, is_whole) {
         let record = report::with_sentence(RunRecord {
             head: RecordHead { host: record.head.host, ..head },
             pipeline: format!("{}, then {}", plan.map, plan.reduce),
@@ -194,6 +165,44 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         report_kept_work(&job, &inputs, temporary);
     }
     Ok(stop.exit_status().unwrap_or(u8::try_from(status).unwrap_or(1)).into())
+}
+
+/// The command lines of the map and of the reduce, which the shell and the link accept.
+fn commands(args: &SpreadArgs) -> anyhow::Result<Derived> {
+    let derived = match &args.reduce {
+        Some(reduce) => Derived { map: args.map.clone(), reduce: reduce.clone(), reads_names: false },
+        None => spread::derive(&args.map).map_err(UsageError)?,
+    };
+    script::link(&args.via)?;
+    let shell = script::shell(args.shell.as_ref())?;
+    script::arguments(args.pipefail, &shell, [])?;
+    [&derived.map, &derived.reduce].iter().try_for_each(|text| script::check_syntax(text, &shell))?;
+    Ok(derived)
+}
+
+/// What is read.
+struct Inputs {
+    files: Vec<InputFile>,
+    /// Whether standard input is cut into pieces while it is read; then there are no files.
+    is_cut_while_read: bool,
+    /// The size of pieces.
+    split: Option<ByteSize>,
+}
+
+/// The inputs; standard input is kept in `folder` if all of it is needed before the first partition runs.
+fn inputs(args: &SpreadArgs, folder: &Path, launcher: Launcher) -> anyhow::Result<Inputs> {
+    let reads_stdin = args.inputs.iter().any(|input| input == "-");
+    if reads_stdin && args.inputs.len() > 1 {
+        return usage("`-`, standard input, must be the only input");
+    }
+    // Slurm, Spark and --check need all of the input before they begin.
+    let is_cut_while_read = reads_stdin && launcher.starts_each() && args.check.is_none();
+    let files = match reads_stdin {
+        true if is_cut_while_read => Vec::new(),
+        true => args.launcher_args.inputs(args, &[keep_stdin(folder, args.resume)?])?,
+        false => args.launcher_args.inputs(args, &args.inputs)?,
+    };
+    Ok(Inputs { files, is_cut_while_read, split: args.split.or(reads_stdin.then_some(STDIN_PIECE)) })
 }
 
 /// Size of the pieces of standard input without --split: large enough that reading one takes longer than starting the map.
@@ -333,6 +342,28 @@ impl Runs<'_> {
             terminal::remark(&report::why::at_last_look(&answer));
         }
         mapped
+    }
+
+    /// Runs the reduce, or takes the output that another engine's reduce made. Returns its status; without all partitions that of a failure.
+    fn reduce(&self, job: &SpreadJob<'_>, failures: &[String]) -> anyhow::Result<i32> {
+        match job.launcher {
+            _ if !failures.is_empty() || self.stop.is_set() => {
+                Ok(i32::from(self.stop.exit_status().unwrap_or(1)))
+            }
+            launcher if launcher.starts_each() => {
+                // With a record on standard output, the output of the reduce goes to standard error.
+                let aside = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
+                job.reduce(aside, &mut || self.stop.is_set()).context("running the reduce")
+            }
+            _ => job.fetch().context("the output of the reduce"),
+        }
+    }
+
+    /// The record of all partitions, and of the reduce if everything is there.
+    fn merged(&self, work: &Work, is_whole: bool) -> Option<RunRecord> {
+        let maps = if self.records() { work.results() } else { BTreeMap::new() };
+        let reduced = is_whole.then(|| work.record()).flatten();
+        spread::merged(maps.into_values().filter_map(|result| result.record), reduced)
     }
 
     /// Runs a sample of the inputs as a whole and in parts. Returns the exit status if the outputs differ.

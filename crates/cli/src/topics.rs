@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use report::Style;
+use report::{Style, hanging, wrap};
 
-use crate::terminal::{self, wrap};
+use crate::terminal;
 
 /// Longest line of text.
 const WIDTH_MAX: usize = 100;
@@ -67,9 +67,7 @@ fn rendered(page: &str, style: &Style) -> String {
             while let Some(next) = lines.next_if(|next| !paragraph.is_empty() && continues(next)) {
                 paragraph = paragraph + " " + next.trim();
             }
-            for (number, line) in wrap(&plain(&paragraph), width - indent).iter().enumerate() {
-                text += &format!("{:1$}{line}\n", "", if number == 0 { 0 } else { indent });
-            }
+            text += &hanging("", indent, wrap(&plain(&paragraph), width - indent));
             if paragraph.is_empty() {
                 text += "\n";
             }
@@ -80,16 +78,11 @@ fn rendered(page: &str, style: &Style) -> String {
 
 /// The first cell of a row, and below it the others; if there are several others, each with the heading of its column.
 fn laid_out_row(heads: &[String], row: &[String], width: usize, bold: &dyn Fn(&str) -> String) -> String {
-    let mut text = String::new();
-    let Some((first, others)) = row.split_first() else { return text };
-    for line in wrap(first, width - 2) {
-        text += &format!("  {}\n", bold(&line));
-    }
+    let Some((first, others)) = row.split_first() else { return String::new() };
+    let mut text = hanging("  ", 2, wrap(first, width - 2).iter().map(|line| bold(line)));
     for (cell, head) in others.iter().zip(heads.iter().skip(1)).filter(|(cell, _)| !cell.is_empty()) {
         let cell = if others.len() > 1 { format!("{head}: {cell}") } else { cell.clone() };
-        for line in wrap(&cell, width - 6) {
-            text += &format!("      {line}\n");
-        }
+        text += &hanging("      ", 6, wrap(&cell, width - 6));
     }
     text
 }

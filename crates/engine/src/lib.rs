@@ -4,6 +4,7 @@
 //! that an end that dies, hangs or is killed fails a row and not the run. This crate knows no mechanism by name, and neither summarises nor prints.
 
 mod amount;
+mod ask;
 mod case_row;
 mod channels;
 mod control;
@@ -24,6 +25,7 @@ mod task;
 mod tiles;
 mod trial;
 
+pub use ask::{Ask, AskedSpecs, ENDS_MAX, RATE_MAX, RELAYS_MAX, references};
 pub use far_side::{check_confirmed, run_endpoint_for_peer};
 pub use machine::measure_machine;
 pub use mechanism::PacedClient;

@@ -121,14 +121,18 @@ fn run_task(
         receivers: case.load.receivers(),
         received_bytes: 0,
     };
-    // Whether this task reports how much it moved, and the amount if it is known in advance.
-    let (reports_amount, moved) = match (case.load, case.workload) {
+    let (reports_amount, moved) = reported_amount(case, role, index, blocks);
+    let done = (reports_amount && case.load.is_requested()).then_some((task, moved));
+    run_endpoint(endpoint, &mut transfer, page, done, setup.blocks)
+}
+
+/// Whether task `index` reports how much it moved, and the amount if it is known in advance.
+fn reported_amount(case: &Case, role: EndpointRole, index: usize, blocks: u64) -> (bool, Option<u64>) {
+    match (case.load, case.workload) {
         (Load { senders: Some(_), .. }, _) => (role == EndpointRole::Sender, Some(blocks * case.block_bytes)),
         // A receiver knows its amount only at the end.
         (Load { receivers: Some(_), .. }, _) => (role == EndpointRole::Receiver, None),
         (_, Workload::Stream) => (index + 1 == tasks(case), Some(blocks * case.block_bytes)),
         (_, Workload::PingPong) => (index == 0, Some(blocks)),
-    };
-    let done = (reports_amount && case.load.is_requested()).then_some((task, moved));
-    run_endpoint(endpoint, &mut transfer, page, done, setup.blocks)
+    }
 }

@@ -29,6 +29,9 @@ pub struct CompareRecord {
     /// The half width of the intervals, in percent of the medians, at which it ended (`--precision`); absent without that option.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision_percent: Option<f64>,
+    /// How much longer than the baseline a result may take, in percent (`--fail-over`); absent without that option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_over_percent: Option<f64>,
     /// Whether a signal ended it before every trial was made.
     pub interrupted: bool,
     /// The median time of the shell with an empty text, in seconds; absent unless a pipeline took little more than that.
@@ -40,6 +43,15 @@ pub struct CompareRecord {
     pub conditions: BTreeMap<String, String>,
     /// One entry for each pipeline and link; links in the requested order.
     pub results: Vec<CompareResult>,
+}
+
+impl CompareRecord {
+    /// The results that surely take longer than their baseline by more than `--fail-over` allows.
+    pub fn regressions(&self) -> impl Iterator<Item = &CompareResult> {
+        let longest = self.fail_over_percent.map(|percent| 1.0 + percent / 100.0);
+        let is_over = move |ratio: &Ratio| longest.is_some_and(|longest| ratio.low > longest);
+        self.results.iter().filter(move |result| result.times_baseline.as_ref().is_some_and(is_over))
+    }
 }
 
 /// One pipeline over one link.
@@ -81,6 +93,11 @@ pub struct CompareResult {
     /// Time as a multiple of that of the fastest pipeline over the same link (Hodges and Lehmann, from paired trials), with
     /// simultaneous bounds for all pipelines; `null` if there is no other pipeline, or there are too few trials for bounds.
     pub times_fastest: Option<Ratio>,
+    /// With `--fail-over`: time as a multiple of the baseline's (Hodges and Lehmann, from paired trials), with simultaneous bounds for all
+    /// results. The baseline is the first pipeline over the same link; if there is only one pipeline, that over the first link. Absent
+    /// without that option, of the baseline itself, and if there are too few trials for bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_baseline: Option<Ratio>,
     /// Bytes that the links stored in a file system, in the last trial; `null` if they store none.
     pub stored_bytes: Option<u64>,
     /// The largest resident set of any of its processes, in any run; `null` in records of earlier versions.

@@ -35,6 +35,7 @@ mod sort;
 mod spec;
 mod study;
 mod system;
+mod template;
 mod top;
 mod tune;
 mod typed;
@@ -81,6 +82,7 @@ pub use system::{
     AS_ROOT, describe_errno, file_on_path, for_root, monotonic_ns, runtime_folder, signal_name, sudo,
     temporary_folder, thread_cpu_ns, to_see_other_users, vmsplice_refusal,
 };
+pub use template::{filled, filled_completely};
 pub use top::{
     Chain, ChainLink, ChainLinkKind, ChainProcess, ChainStage, Jobserver, JobserverMake, StageActivity,
     TopRecord, TopSnapshot,

@@ -13,7 +13,7 @@ pub(crate) use highlights::highlights;
 pub(crate) use page::sections;
 
 use crate::advice::findings;
-use crate::costs::Costs;
+use crate::crossings::crossings;
 use crate::document::{Block, Context, Medium, Section};
 use crate::lists::joined;
 use crate::show::{Show, histograms};
@@ -47,14 +47,12 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
     let mut tables: Vec<Table> = if of_workers {
         languages::tables(record)
     } else if offsets::are_swept(record) {
-        offsets::tables(record)
+        offsets::tables(offsets::labelled_cases(record).collect::<Vec<_>>().into_iter())
     } else {
         let groups =
             if medium == Medium::Terminal { view.groups() } else { view.rankings.chunks(1).collect() };
         groups.into_iter().flat_map(|group| group_tables(&view, group)).collect()
     };
-    let of_sizes = if of_workers { Vec::new() } else { view.groups() };
-    tables.extend(of_sizes.into_iter().filter_map(|group| costs(&view, group)));
     // Notes that are the same below all tables are shown once.
     if tables.windows(2).all(|pair| pair[0].notes == pair[1].notes) {
         let count = tables.len();
@@ -72,6 +70,8 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
         remarks::interruption(record).into_iter().chain(remarks::other_load(record)).map(Block::Notice),
     );
     blocks.extend(tables.into_iter().map(Block::Table));
+    let of_sizes = if of_workers { Vec::new() } else { view.groups() };
+    blocks.extend(of_sizes.into_iter().flat_map(|group| sizes_compared(&view, group)).map(Block::Note));
     blocks.extend(languages::failures(record).into_iter().map(Block::Note));
     blocks.extend(
         remarks::references(record).into_iter().chain(remarks::interval_legend(record)).map(Block::Note),
@@ -107,13 +107,12 @@ fn group_tables(view: &View, group: &[Ranking]) -> Vec<Table> {
     tables
 }
 
-/// The time of a block in a sweep.
-fn costs(view: &View, group: &[Ranking]) -> Option<Table> {
+/// Where the mechanisms of a sweep cross.
+fn sizes_compared(view: &View, group: &[Ranking]) -> Vec<String> {
     let rows = group.iter().flat_map(|ranking| &ranking.rows);
-    let mut table =
-        Costs::from_cases(rows.filter_map(|row| Some((row.label.clone(), row.stream()?))))?.table();
-    table.title = joined([view.title(group).as_str(), &table.title]);
-    Some(table)
+    let found = crossings(rows.filter_map(|row| Some((row.label.clone(), row.stream()?))));
+    let title = view.title(group);
+    found.into_iter().map(|line| if title.is_empty() { line } else { format!("{title}: {line}") }).collect()
 }
 
 /// The floor and the ceiling of a ranking; of a sweep those of its first and last size, if they differ.

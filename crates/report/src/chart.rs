@@ -90,8 +90,6 @@ pub struct Series {
     pub style: SeriesStyle,
     /// Its points from left to right.
     pub points: Vec<Point>,
-    /// A curve fitted to the points, from left to right; empty for none.
-    pub model: Vec<(f64, f64)>,
 }
 
 /// The origin or purpose of numbers.
@@ -197,7 +195,7 @@ pub struct Cell {
 impl Series {
     /// A line without a curve.
     pub fn new(name: impl Into<String>, style: SeriesStyle, points: Vec<Point>) -> Self {
-        Self { name: name.into(), style, points, model: Vec::new() }
+        Self { name: name.into(), style, points }
     }
 
     /// A line for each name, with its points from left to right.

@@ -32,9 +32,6 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
     if ranking.rows.iter().any(|row| row.stream().is_some()) {
         sheet.add(streams.head("throughput").short(&streams.unit.1), |row| streams.cell(row, false));
         sheet.bars(13, BAR_COLUMNS, |row| share_of_best(row, ranking));
-        sheet.add(col("binary").drop(16), |row| {
-            Some(Unit::BinaryBytesPerS.of(row.throughput()?.median_bytes_per_s))
-        });
         sheet.add(col("on one CPU").drop(7), |row| streams.on_cpus(row, one));
         sheet.add(col("on two").drop(7), |row| streams.on_cpus(row, two));
         sheet.add(col("pinned").drop(4), |row| streams.cell(row, true));

@@ -12,12 +12,15 @@ use pipelines::{Results, seconds, via_in_words};
 use crate::chart::Bar;
 use crate::document::{Block, Context, Section};
 use crate::interval;
-use crate::lists::grouped;
+use crate::lists::{first_lines, grouped};
 use crate::sheet::Sheet;
 use crate::show::Show;
 use crate::table::Table;
 use crate::unit::Unit;
 use crate::words::{INTERRUPTED, count, machine, only_finished};
+
+/// Most sentences about --fail-over.
+const SENTENCES_MAX: usize = 8;
 
 /// For each link a ranking of several pipelines, and for each pipeline its times over several links.
 fn section(record: &CompareRecord, context: &Context) -> Section {
@@ -53,6 +56,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>)
         blocks.extend(pipelines::sentences(record, results).into_iter().map(Block::Line));
     }
     blocks.extend(certainty(record).into_iter().chain(precision(record)).map(Block::Line));
+    blocks.extend(baselines(record).into_iter().map(Block::Line));
     blocks.extend(pipelines::remarks(record).into_iter().map(Block::Note));
     blocks.push(Block::Remarks(remarks(record)));
     blocks
@@ -66,7 +70,7 @@ fn interruption(record: &CompareRecord) -> Option<String> {
 fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
     let before = count(record.warmup as usize, "untimed run");
     let mut lead = vec![format!("{}; {before} before them.", trials(record))];
-    lead.extend(certainty(record).into_iter().chain(precision(record)));
+    lead.extend(certainty(record).into_iter().chain(precision(record)).chain(baselines(record)));
     lead.extend(interruption(record));
     lead.extend(rankings.iter().flat_map(|(_, results)| pipelines::sentences(record, results)));
     lead.extend(pipelines::remarks(record));
@@ -110,8 +114,11 @@ fn trials(record: &CompareRecord) -> String {
     format!("{} each, in turns{}", count(made, "trial"), took.unwrap_or_default())
 }
 
-/// Whether it is certain which of any two results of a ranking is faster.
+/// Whether it is certain which of any two results of a ranking is faster, if rounds were made for that.
 fn certainty(record: &CompareRecord) -> Option<String> {
+    if record.fail_over_percent.is_some() {
+        return None;
+    }
     let made = rounds(record);
     let rounds = count(made, "round");
     let to_go_on = match record.precision_percent {
@@ -146,6 +153,40 @@ fn precision(record: &CompareRecord) -> Option<String> {
             measured.len()
         ),
     })
+}
+
+/// Which results surely take longer than their baselines by more than `--fail-over` allows, and of which that is not certain.
+fn baselines(record: &CompareRecord) -> Vec<String> {
+    let Some(percent) = record.fail_over_percent else { return Vec::new() };
+    let results: Vec<&CompareResult> = record.results.iter().collect();
+    let longest = 1.0 + percent / 100.0;
+    let more = if percent > 0.0 { format!("more than {percent} % longer") } else { "longer".to_owned() };
+    let sentence = |(at, first): (usize, usize)| {
+        let [one, baseline] = [at, first].map(|place| pipelines::named(results[place], &results));
+        let times = results[at].times_baseline.map(|ratio| (ratio, pipelines::with_bounds(ratio)));
+        match times {
+            // Its failure is in its row.
+            _ if results[at].error.is_some() || results[first].error.is_some() => None,
+            None => {
+                Some((1, format!("Whether {one} takes {more} than {baseline} is not known: too few rounds.")))
+            }
+            Some((ratio, times)) if ratio.low > longest => {
+                Some((0, format!("{one} surely takes {more} than {baseline}: {times} times as long.")))
+            }
+            Some((ratio, times)) if ratio.high > longest => Some((
+                1,
+                format!("Whether {one} takes {more} than {baseline} is not certain: {times} times as long."),
+            )),
+            Some((_, times)) => Some((
+                2,
+                format!("{one} surely does not take {more} than {baseline}: {times} times as long."),
+            )),
+        }
+    };
+    let mut sentences: Vec<(u8, String)> =
+        stats::baselines(&results).into_iter().filter_map(sentence).collect();
+    model::sort_by_key(&mut sentences, |(rank, _)| *rank);
+    first_lines(sentences.into_iter().map(|(_, line)| line).collect(), SENTENCES_MAX)
 }
 
 /// Fields of a result in CSV; times are in seconds.

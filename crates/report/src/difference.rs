@@ -1,6 +1,5 @@
 //! The output of `hosepipe diff`: the changes between two sides, the worst first.
 
-pub mod action;
 mod facts;
 pub mod go;
 pub mod sides;

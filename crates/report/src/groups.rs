@@ -119,7 +119,7 @@ impl<'a> Group<'a> {
         self.blocks().len() >= SWEEP_FROM
     }
 
-    /// Whether it is shown as lines over the offsets of the buffers.
+    /// Whether it is shown as a table over the offsets of the buffers.
     pub(crate) fn is_over_offsets(&self) -> bool {
         offsets::offsets(self.cases()).len() >= SWEEP_FROM
     }

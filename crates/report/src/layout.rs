@@ -71,6 +71,13 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     fill(text.split_whitespace(), " ", columns)
 }
 
+/// Lines of text: the first one after `label`, the others after `indent` blanks.
+pub fn hanging(label: &str, indent: usize, lines: impl IntoIterator<Item = String>) -> String {
+    let blanks = " ".repeat(indent);
+    let place = |at: usize| if at == 0 { label } else { &blanks };
+    lines.into_iter().enumerate().map(|(at, line)| format!("{}{line}\n", place(at))).collect()
+}
+
 /// Like [`wrap`], but a line that fits is unchanged, with its double blanks.
 pub(crate) fn wrap_if_wider(text: &str, columns: usize) -> Vec<String> {
     match width(text) {

@@ -24,11 +24,6 @@ pub fn speed(bytes_per_s: f64) -> String {
     if bytes_per_s > 0.0 { throughput(bytes_per_s) } else { "0 B/s".to_owned() }
 }
 
-/// Bytes per second in binary units, as in "22.4 GiB/s".
-pub fn throughput_binary(bytes_per_s: f64) -> String {
-    scaled(bytes_per_s, 1024.0, &["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"])
-}
-
 /// An amount in decimal units, as in "1.00 GB".
 pub fn decimal_size(bytes: u64) -> String {
     if bytes < 1000 {
@@ -169,7 +164,6 @@ mod tests {
         assert_eq!(throughput(24.1e9), "24.1 GB/s");
         assert_eq!(throughput(999.6e6), "1.00 GB/s");
         assert_eq!(throughput(0.0), "0.00 B/s");
-        assert_eq!(throughput_binary(1024.0 * 1024.0), "1.00 MiB/s");
         assert_eq!(time(120.0), "120 ns");
         assert_eq!(time(52_000.0), "52.0 µs");
         assert_eq!(time(9_996_000.0), "10.0 ms");

@@ -31,17 +31,22 @@ pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Al
     offsets
 }
 
-/// The sweeps of each table. All cases of a table have the same workload, block, placement and so on.
-fn sets(record: &BenchRecord) -> Vec<Vec<OffsetSweep<'_>>> {
+/// The ranked cases of a record, with their labels.
+pub(crate) fn labelled_cases(record: &BenchRecord) -> impl Iterator<Item = (String, &CaseRecord)> {
     let labels = Labels::without(record, Some("align"));
-    let mut sets = groups(ranked(record), |case| *case, OF_ONE_BLOCK);
-    model::sort_by_key(&mut sets, |cases| (order(cases[0]), cases[0].block_bytes));
-    sets.into_iter().map(|cases| grouped(cases.into_iter().map(|case| (labels.label(case), case)))).collect()
+    ranked(record).map(move |case| (labels.label(case), case))
+}
+
+/// The sweeps of each table. All cases of a table have the same workload, block, placement and so on.
+fn sets<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)>) -> Vec<Vec<OffsetSweep<'a>>> {
+    let mut sets = groups(cases, |(_, case)| *case, OF_ONE_BLOCK);
+    model::sort_by_key(&mut sets, |cases| (order(cases[0].1), cases[0].1.block_bytes));
+    sets.into_iter().map(grouped).collect()
 }
 
 /// A row for each offset, and for each mechanism a column with its figures and one with their shares of the best.
-pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
-    let offsets = offsets(ranked(record));
+pub(crate) fn tables<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)> + Clone) -> Vec<Table> {
+    let offsets = offsets(cases.clone().map(|(_, case)| case));
     let table = |columns: Vec<OffsetSweep>| {
         let first = columns[0].1[0];
         let [ends, data, _] = conditions(columns[0].1.iter().copied());
@@ -60,12 +65,12 @@ pub(crate) fn tables(record: &BenchRecord) -> Vec<Table> {
         }
         Table { title, ..sheet.table() }
     };
-    sets(record).into_iter().map(table).collect()
+    sets(cases).into_iter().map(table).collect()
 }
 
 /// For each mechanism, which offsets are slow.
 pub(crate) fn sentences(record: &BenchRecord) -> Vec<String> {
-    let sets = sets(record);
+    let sets = sets(labelled_cases(record));
     let several = distinct(sets.iter().map(|columns| columns[0].1[0].placement)).len() > 1;
     let sentences = sets.iter().flat_map(|columns| {
         let first = columns[0].1[0];

@@ -10,8 +10,6 @@ pub enum Unit {
     Bytes,
     /// Bytes per second, decimal.
     BytesPerS,
-    /// Bytes per second, in binary units.
-    BinaryBytesPerS,
     /// Seconds.
     Seconds,
     /// Nanoseconds.
@@ -54,7 +52,6 @@ impl Unit {
             Self::Ns if value == 0.0 => "0 ns".to_owned(),
             Self::Bytes => numbers::binary_size(value),
             Self::BytesPerS => numbers::speed(value),
-            Self::BinaryBytesPerS => numbers::throughput_binary(value),
             Self::Seconds => numbers::time(value * 1e9),
             Self::Ns | Self::WholeNs => numbers::time(value),
             Self::Count => numbers::plain(value),

@@ -7,8 +7,8 @@ mod carry_over;
 pub mod changes;
 pub mod choice;
 pub mod converged;
-pub mod cost;
 pub mod cpu_sharing;
+mod crossing;
 pub mod differences;
 pub mod estimate;
 pub mod figure;
@@ -36,10 +36,10 @@ pub use carry_over::{CarryOver, carry_over};
 pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
 pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, choose_each, ranking_cost_ns};
 pub use converged::precise_enough;
-pub use cost::{CostModel, SizeSweep};
 pub use cpu_sharing::{
     TrialGroup, TrialsByCpus, ever_shared_cpu, is_mixed, round_trips_by_cpus, shared_cpu, trials_by_cpus,
 };
+pub use crossing::{Crossing, SizeSweep, crossing, rounds_to_cross};
 pub use differences::{differences, differences_of_runs, is_settled, total_change};
 pub use estimate::{Estimate, Looks};
 pub use measured::CaseFigures;
@@ -49,5 +49,6 @@ pub use runs::spread_between_runs;
 pub use steady::{states, unlike_halves};
 pub use summary::summarise;
 pub use times::{
-    are_times_precise, is_order_certain, pairs_to_order, rounds_to_order, summarise_times, total_times,
+    are_baselines_settled, are_times_precise, baselines, is_order_certain, pairs_to_order, rounds_to_order,
+    summarise_baselines, summarise_times, total_times,
 };

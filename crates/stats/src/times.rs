@@ -53,19 +53,55 @@ fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
     let [fastest, others @ ..] = &ranked[..] else { return };
     let cases: Vec<BothSides<'_>> =
         others.iter().map(|at| in_rounds_of_both(&results[*fastest], &results[*at])).collect();
-    let ratios: Vec<Option<Ratio>> = shifts(&cases, looks)
-        .into_iter()
-        .map(|shift| {
-            let (median, (low, high)) = shift.and_then(|shift| Some((shift.ratio, shift.interval?)))?;
-            Some(Ratio { median, low, high })
-        })
-        .collect();
+    let ratios: Vec<Option<Ratio>> =
+        shifts(&cases, looks).into_iter().map(|shift| bounded(&shift?)).collect();
     if !others.is_empty() {
         results[*fastest].times_fastest = Some(Ratio { median: 1.0, low: 1.0, high: 1.0 });
     }
     for (at, ratio) in others.iter().zip(ratios) {
         results[*at].times_fastest = ratio;
     }
+}
+
+/// The ratio of a shift that has bounds.
+fn bounded(shift: &Shift) -> Option<Ratio> {
+    let (low, high) = shift.interval?;
+    Some(Ratio { median: shift.ratio, low, high })
+}
+
+/// The place of each result that has a baseline, and the baseline's: that is the first pipeline over the same link; if there is only
+/// one pipeline, that over the first link.
+pub fn baselines(results: &[&CompareResult]) -> Vec<(usize, usize)> {
+    let several = results.iter().any(|result| result.pipeline != results[0].pipeline);
+    let is_same = |one: &CompareResult, other: &CompareResult| !several || one.via == other.via;
+    let first = |at: usize| results.iter().position(|other| is_same(results[at], other)).unwrap_or(at);
+    (0..results.len()).map(|at| (at, first(at))).filter(|(at, first)| at != first).collect()
+}
+
+/// How the results that have not failed compare with their baselines, with bounds that hold for all of them at once, at all of `looks`
+/// interim tests.
+fn against_baselines(results: &[&CompareResult], looks: u32) -> Vec<(usize, Option<Shift>)> {
+    let pairs = baselines(results).into_iter();
+    let pairs = pairs.filter(|(at, first)| is_measured(results[*at]) && is_measured(results[*first]));
+    let (places, cases): (Vec<usize>, Vec<BothSides<'_>>) =
+        pairs.map(|(at, first)| (at, in_rounds_of_both(results[first], results[at]))).unzip();
+    places.into_iter().zip(shifts(&cases, looks)).collect()
+}
+
+/// Sets how long each result takes as a multiple of its baseline's time.
+pub fn summarise_baselines(results: &mut [CompareResult], looks: u32) {
+    let found = against_baselines(&results.iter().collect::<Vec<_>>(), looks);
+    for (at, shift) in found {
+        results[at].times_baseline = shift.as_ref().and_then(bounded);
+    }
+}
+
+/// Whether it is certain, at all of `looks` interim tests, of each result that it takes longer than its baseline by more than `percent`,
+/// or that it does not; with 0 percent, that it takes longer or less long, or about as long.
+pub fn are_baselines_settled(results: &[&CompareResult], percent: f64, looks: u32) -> bool {
+    let limit = (percent > 0.0).then_some(percent / 100.0);
+    let settled = |shift: Option<Shift>| shift.is_some_and(|shift| shift.is_settled(limit));
+    against_baselines(results, looks).into_iter().all(|(_, shift)| settled(shift))
 }
 
 /// The sum of a result's times as a multiple of another one's, over the rounds of both, where that differs by more than a tenth from the
@@ -180,6 +216,36 @@ mod tests {
         assert_eq!(results[0].times_shell.map(|ratio| ratio.median), Some(0.25));
         assert_eq!(results[0].median_s, Some(2.0));
         assert_eq!(results[2].mean_s, Some(8.0));
+    }
+
+    /// Expected: bounds against the first pipeline over the same link, or of one pipeline over the first link, also where the first is
+    /// not the fastest.
+    #[test]
+    fn a_baseline_is_the_first_pipeline_or_the_first_link() {
+        let base = [1.0, 1.02, 0.99, 1.01, 1.03, 0.98, 1.0, 1.01, 1.0, 1.02];
+        let of = |pipeline: &str, via: &str, factor: f64| CompareResult {
+            pipeline: pipeline.to_owned(),
+            ..result(via, &base.map(|time| factor * time))
+        };
+        let several = [of("a", "pipe", 1.0), of("a", "tcp", 3.0), of("b", "pipe", 0.5), of("b", "tcp", 6.0)];
+        let links = [of("a", "pipe", 1.0), of("a", "tcp", 2.0), of("a", "file", 0.5)];
+        for (mut results, places, expected) in [
+            (several.to_vec(), vec![(2, 0), (3, 1)], [None, None, Some(0.5), Some(2.0)].to_vec()),
+            (links.to_vec(), vec![(1, 0), (2, 0)], [None, Some(2.0), Some(0.5)].to_vec()),
+        ] {
+            assert_eq!(baselines(&results.iter().collect::<Vec<_>>()), places);
+            summarise_baselines(&mut results, 1);
+            let found: Vec<Option<f64>> = results
+                .iter()
+                .map(|one| one.times_baseline.map(|ratio| (ratio.median * 1e6).round() / 1e6))
+                .collect();
+            assert_eq!(found, expected);
+            let all: Vec<&CompareResult> = results.iter().collect();
+            assert!(are_baselines_settled(&all, 5.0, 1) && are_baselines_settled(&all, 0.0, 1));
+            assert!(!are_baselines_settled(&all, 100.0, 1), "2.0 is neither more than twice nor less");
+            results[0].error = Some("no".to_owned());
+            summarise_baselines(&mut results, 1);
+        }
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod bradford;
 mod comp517;
 mod kernel_pipe;
-mod needs;
 mod run;
 mod scale;
 mod stover;
@@ -18,7 +17,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use model::{DataLevel, StudyRecord};
-use needs::Needs;
 use report::document::Section;
 use scale::Size;
 use serde::Deserialize;
@@ -26,7 +24,6 @@ use serde::de::DeserializeOwned;
 use streams::Streams;
 
 pub use comp517::{Material, Preset, presets};
-pub use needs::Available;
 pub use run::{PartRun, StudyRequest, check_resume, failed, foreign_part, is_without_figures, run};
 pub use scale::Scale;
 pub use view::{summarise, view};
@@ -107,9 +104,6 @@ struct Head {
     /// The order in which its parts are shown; if empty, the order in which they are run.
     #[serde(default)]
     shown: Vec<String>,
-    /// Space and files that it needs at full size, in addition to what every study needs.
-    #[serde(default)]
-    needs: Needs,
     /// Settings of every part: name and text.
     #[serde(default)]
     settings: Vec<[String; 2]>,

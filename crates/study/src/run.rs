@@ -14,7 +14,6 @@ use model::{
 };
 use pipeline::shell::Shell;
 
-use crate::view::fill;
 use crate::{File, Head, Part, Scale, Study};
 
 /// The study to run, and its environment.
@@ -122,7 +121,7 @@ fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String>
         Some(if text.ends_with('B') { ByteSize(amount).to_string() } else { amount.to_string() })
     };
     let all = study.settings.iter().chain(&part.settings);
-    all.filter_map(|[name, text]| Some((name.clone(), fill(text, &amount)?))).collect()
+    all.filter_map(|[name, text]| Some((name.clone(), model::filled_completely(text, amount)?))).collect()
 }
 
 /// Adds a part to the record, or replaces it, and sorts the parts in the study's order.

@@ -179,21 +179,11 @@ impl Sentence {
     /// Its text with the facts in it; `None` if one of them is unknown.
     fn with(&self, facts: &Texts) -> Option<String> {
         let is_known = |name: &String| facts.contains_key(name.as_str());
-        self.needs.iter().all(is_known).then(|| fill(&self.text, &|name| facts.get(name).cloned()))?
+        self.needs
+            .iter()
+            .all(is_known)
+            .then(|| model::filled_completely(&self.text, |name| facts.get(name).cloned()))?
     }
-}
-
-/// A text in which each `{fact}` is replaced by that fact; `None` if one is unknown.
-pub(crate) fn fill(text: &str, fact: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, behind)) = rest.split_once('{') {
-        let (name, behind) = behind.split_once('}')?;
-        filled.push_str(before);
-        filled.push_str(&fact(name)?);
-        rest = behind;
-    }
-    Some(filled + rest)
 }
 
 /// Those of the texts that are known.

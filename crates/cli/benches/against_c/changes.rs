@@ -5,8 +5,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use model::{BenchRecord, ChangeKind, DiffRecord};
+use anyhow::{Context, Result, ensure};
+use model::{BenchRecord, ChangeKind, CompareRecord, DiffRecord, Ratio};
 
 use crate::hosepipe::{PROGRAM, bench, record};
 use crate::table::{BenchRow, Unit, Wanted};
@@ -26,12 +26,12 @@ const ANALYSIS_S_MAX: f64 = 0.200;
 pub(crate) const TARGETS: &[Target] = &[
     Target::slow(
         "diff-itself",
-        "`diff --run` of 100 things with themselves: at most 5 alarms (minutes: only when named, or --full)",
+        "`diff --run` and `compare --fail-over` of 100 things with themselves: at most 5 alarms (minutes: only when named, or --full)",
         itself,
     ),
     Target::slow(
         "diff-ten-percent",
-        "`diff --run` of commands of which one does 10 % more: found in 0.95 of the runs (minutes, too)",
+        "`compare --fail-over 0` of commands of which one does 10 % more: found in 0.95 of the runs (minutes, too)",
         ten_percent,
     ),
     Target::quick(
@@ -47,10 +47,20 @@ fn work(megabytes: usize) -> String {
     format!("taskset -c 0 sh -c '{PROGRAM} gen --bytes {megabytes}MB | {PROGRAM} sink --verify'")
 }
 
-/// What `diff --run` says of two sides.
-fn in_turns(seed: u64, words: &[&str]) -> Result<DiffRecord> {
+/// What `compare --fail-over 0` says of two commands.
+fn compared(seed: u64, commands: [&str; 2]) -> Result<Ratio> {
     let mut command = Command::new(PROGRAM);
-    command.args(["diff", "--run", "--json", "-", "--seed", &seed.to_string()]).args(words);
+    command.args(["compare", "--fail-over", "0", "--json", "-", "--seed", &seed.to_string()]).args(commands);
+    let made: CompareRecord = record(command)?;
+    made.results[1].times_baseline.with_context(|| format!("{commands:?} gave no figures"))
+}
+
+/// What `diff --run` says of hosepipe and itself.
+fn cases_compared(seed: u64) -> Result<DiffRecord> {
+    let bench = "bench pipe fifo socketpair unix-stream shm-ring --block 16KiB --place any --count 2000";
+    let mut command = Command::new(PROGRAM);
+    command.args(["diff", "--run", "--json", "-", "--seed", &seed.to_string(), PROGRAM, PROGRAM, "--"]);
+    command.args(bench.split_whitespace());
     record(command)
 }
 
@@ -62,17 +72,19 @@ fn alarms(record: &DiffRecord) -> (usize, usize) {
 }
 
 fn itself(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
-    let cases = "-- bench pipe fifo socketpair unix-stream shm-ring --block 16KiB --place any --count 2000";
-    let cases: Vec<&str> = [PROGRAM, PROGRAM].into_iter().chain(cases.split_whitespace()).collect();
     let command = work(200);
     let (mut raised, mut made) = (0, 0);
     for seed in lab.seed.. {
         if made >= COMPARISONS {
             break;
         }
-        let words: &[&str] = if made < OF_CASES { &cases } else { &[&command, &command] };
-        let (further_alarms, further) = alarms(&in_turns(seed, words)?);
-        ensure!(further > 0, "{words:?} gave no figures");
+        let (further_alarms, further) = if made < OF_CASES {
+            alarms(&cases_compared(seed)?)
+        } else {
+            let ratio = compared(seed, [&command, &command])?;
+            (usize::from(ratio.low > 1.0 || ratio.high < 1.0), 1)
+        };
+        ensure!(further > 0, "no figures");
         (raised, made) = (raised + further_alarms, made + further);
     }
     let (name, wanted) = (format!("{name} ({made})"), Wanted::AtMost(ALARMS_MAX));
@@ -84,8 +96,7 @@ fn ten_percent(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let runs = lab.rounds_or(RUNS);
     let mut found = 0;
     for seed in (lab.seed..).take(runs) {
-        let record = in_turns(seed, &[&less, &more])?;
-        found += record.changes.iter().filter(|change| change.kind == ChangeKind::Slower).count();
+        found += usize::from(compared(seed, [&less, &more])?.low > 1.0);
     }
     let (name, wanted) = (format!("{name} ({runs})"), Wanted::AtLeast(0.95));
     Ok(vec![BenchRow::alone(name, Unit::Count, vec![found as f64 / runs as f64], wanted)])

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValue;
+use engine::{ENDS_MAX, RATE_MAX, RELAYS_MAX};
 use model::{
     AXES, Alignment, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload,
 };
@@ -27,9 +28,6 @@ fn not_with_a_record() -> impl Iterator<Item = &'static str> {
 
 /// The heading of the options for several pairs, senders or receivers, and for a rate.
 const LOAD: &str = "Load";
-
-/// The highest rate: the time between two messages is then 100 ns.
-pub(crate) const RATE_MAX: u32 = 10_000_000;
 
 /// Measures mechanisms and prints a ranked table.
 #[derive(Debug, Args)]
@@ -98,7 +96,7 @@ pub(crate) struct BenchArgs {
     pub(crate) payload: PayloadKind,
 
     /// Number of copying tasks between the two ends, like `| cat` in a pipeline
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=64))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=RELAYS_MAX))]
     pub(crate) chain: u32,
 
     /// Where the ends' buffers begin, in bytes past the start of a page: N of both, or of the sender and the receiver; `sweep`:
@@ -107,18 +105,18 @@ pub(crate) struct BenchArgs {
     pub(crate) align: Option<AlignArgument>,
 
     /// Number of independent pairs of ends, each with a channel of its own; several with commas, as in 1,2,4,8
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=ENDS_MAX),
         help_heading = LOAD)]
     pub(crate) pairs: Vec<u32>,
 
     /// Number of senders that share one channel to one receiver; several with commas. Under --data verify every block is checked as a whole
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=ENDS_MAX),
         conflicts_with_all = ["pairs", "rate", "chain"], help_heading = LOAD)]
     pub(crate) senders: Vec<u32>,
 
     /// Number of receivers that compete for the blocks of one sender on one channel; several with commas. Under --data verify the blocks
     /// that were divided among receivers are counted
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=256),
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = typed::whole(1u32..=ENDS_MAX),
         conflicts_with_all = ["pairs", "senders", "rate", "chain"], help_heading = LOAD)]
     pub(crate) receivers: Vec<u32>,
 

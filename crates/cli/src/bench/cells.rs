@@ -1,20 +1,54 @@
-//! The cases that the arguments ask for, and the floor and the ceiling that are measured beside them.
+//! What the arguments of `bench` ask for, whether it can be measured, and at which placements.
 
-use mechanism::{Capabilities, Mechanism, Options};
-use model::{
-    Alignment, Amount, Case, Cpu, DataLevel, Load, PayloadKind, Placement, Role, Spec, Tasks, Wait, Workload,
-};
+use engine::{Ask, AskedSpecs};
+use mechanism::Capabilities;
+use model::{Amount, Case, Cpu, PayloadKind, Placement, Spec, Tasks, Workload};
 use payload::{Period, Tile};
 
 use super::args::{BenchArgs, PlaceArgument};
 use super::peer_args::Target;
 use crate::terminal::{self, UsageError, refuse, usage};
 
-/// Bytes in a block of a stream when `--block` is not given.
-const STREAM_BLOCK_BYTES: u64 = 64 << 10;
-
-/// Bytes in a message of a round trip when `--block` is not given: few, to measure how fast the other end answers.
-const PINGPONG_BLOCK_BYTES: u64 = 1;
+impl BenchArgs {
+    /// What the arguments ask for, without placements.
+    pub(super) fn ask(&self) -> Ask {
+        let is_between_hosts = self.peer.target.is_some();
+        let specs = match (self.all, self.specs.is_empty()) {
+            (_, true) if is_between_hosts => AskedSpecs::Named(vec![Spec::plain("tcp")]),
+            (true, _) => AskedSpecs::All,
+            (_, true) => AskedSpecs::Usual,
+            _ => AskedSpecs::Named(self.specs.clone()),
+        };
+        let blocks = match self.sweep {
+            true => (0..=20).map(|power| 1 << power).collect(),
+            false => self.block.iter().map(|size| size.0).collect(),
+        };
+        Ask {
+            specs,
+            blocks,
+            workload: self.workload,
+            tasks: self.tasks,
+            wait: self.wait,
+            placements: Vec::new(),
+            data: self.data.clone(),
+            check: Some(self.check),
+            payload: Some(self.payload.clone()),
+            relays: self.chain,
+            offsets: self.align.as_ref().map_or_else(Vec::new, |asked| asked.0.clone()),
+            pairs: self.pairs.clone(),
+            senders: self.senders.clone(),
+            receivers: self.receivers.clone(),
+            rates_per_s: self.rate.clone(),
+            is_between_hosts,
+            bytes: self.bytes.map(|bytes| bytes.0),
+            count: self.count,
+            trials: self.trials,
+            time: self.time,
+            precision: self.precision,
+            seed: self.seed,
+        }
+    }
+}
 
 /// The cases that the arguments ask for, at these placements.
 ///
@@ -24,48 +58,7 @@ pub(super) fn cells(args: &BenchArgs, placements: &[Placement]) -> anyhow::Resul
     Tile::make(&args.payload, args.seed, Period::Bench).map_err(UsageError::new)?;
     check_load(args)?;
     check_peer(args)?;
-    let mut levels: Vec<Option<DataLevel>> = args.data.iter().copied().map(Some).collect();
-    levels.sort_unstable();
-    if levels.is_empty() {
-        levels.push(None);
-    }
-    let mut cases = Vec::new();
-    for spec in specs(args) {
-        let Ok((mechanism, options)) = mechanism::resolve(&spec) else { continue };
-        let mut levels: Vec<_> = levels.iter().map(|level| data(*level, mechanism, &options)).collect();
-        // The same level may be typed twice, or be the best that the mechanism has for several.
-        levels.dedup();
-        // A mechanism of one task has the same figures at every placement.
-        let placements = if mechanism.tasks == [Tasks::Single] { &placements[..1] } else { placements };
-        for placement in placements {
-            let workloads = [Workload::Stream, Workload::PingPong].into_iter();
-            for workload in workloads.filter(|workload| is_wanted(args, mechanism, *workload)) {
-                for block_bytes in blocks(args, workload) {
-                    let case = |data: &DataLevel| Case {
-                        spec: spec.clone(),
-                        role: mechanism.role,
-                        workload,
-                        tasks: tasks(args, mechanism),
-                        placement: *placement,
-                        wait: wait(args, mechanism, &options),
-                        data: *data,
-                        check: args.check,
-                        payload: args.payload.clone(),
-                        block_bytes,
-                        align: Alignment::default(),
-                        relays: if mechanism.role == Role::Ranked { args.chain } else { 0 },
-                        toward: None,
-                        load: Load::default(),
-                        amount: amount(args, workload),
-                    };
-                    let cells = levels.iter().map(case).flat_map(|cell| args.peer.both_ways(cell));
-                    cases.extend(
-                        cells.flat_map(|cell| loads(args, &cell)).flat_map(|cell| aligned(args, cell)),
-                    );
-                }
-            }
-        }
-    }
+    let cases = Ask { placements: placements.to_vec(), ..args.ask() }.cases();
     check_amounts(&cases)?;
     Ok(cases)
 }
@@ -141,33 +134,25 @@ fn check_peer(args: &BenchArgs) -> anyhow::Result<()> {
     ])
 }
 
-fn specs(args: &BenchArgs) -> Vec<Spec> {
-    match (args.all, args.specs.is_empty()) {
-        (_, true) if args.peer.target.is_some() => vec![Spec::plain("tcp")],
-        (true, _) => mechanism::all_specs(),
-        (_, true) => mechanism::default_specs(),
-        _ => args.specs.clone(),
-    }
-}
-
-/// The block sizes of a workload.
-fn blocks(args: &BenchArgs, workload: Workload) -> Vec<u64> {
-    match (args.sweep, args.block.is_empty(), workload) {
-        (true, ..) => (0..=20).map(|power| 1 << power).collect(),
-        (_, false, _) => args.block.iter().map(|size| size.0).collect(),
-        (_, _, Workload::Stream) => vec![STREAM_BLOCK_BYTES],
-        (_, _, Workload::PingPong) => vec![PINGPONG_BLOCK_BYTES],
-    }
-}
-
 /// The placements of `--place`. One that is named must exist on this machine; `all` are those that exist. Default: the scheduler's choice,
 /// which is what programs get, and beside it ends pinned to two CPUs, whose figures repeat better.
 pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<Placement>> {
-    let resolved = |placement: Placement| host::resolve(placement, cpus);
     match args.place {
-        // One task does both ends.
-        None if args.tasks == Some(Tasks::Single) => Ok(vec![Placement::Same]),
         None if args.peer.target.is_some() => Ok(vec![Placement::Any]),
+        place => placements_of(place, args.tasks, cpus),
+    }
+}
+
+/// The same for ends on this host.
+pub(super) fn placements_of(
+    place: Option<PlaceArgument>,
+    tasks: Option<Tasks>,
+    cpus: &[Cpu],
+) -> anyhow::Result<Vec<Placement>> {
+    let resolved = |placement: Placement| host::resolve(placement, cpus);
+    match place {
+        // One task does both ends.
+        None if tasks == Some(Tasks::Single) => Ok(vec![Placement::Same]),
         None => match [Placement::Cross, Placement::Smt]
             .into_iter()
             .find(|placement| resolved(*placement).is_ok())
@@ -195,135 +180,4 @@ pub(super) fn placements(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<Vec<P
             Ok(found)
         }
     }
-}
-
-/// Whether a workload is measured: if it was asked for and goes with the other options, and if the mechanism runs it.
-fn is_wanted(args: &BenchArgs, mechanism: &Mechanism, workload: Workload) -> bool {
-    let is_one_way = args.chain > 0 || !args.senders.is_empty() || !args.receivers.is_empty();
-    let is_asked = match args.workload {
-        Some(asked) => asked == workload,
-        // A chain, and many senders or receivers, have no way back; --rate alone is for round trips.
-        None if workload == Workload::PingPong => !is_one_way,
-        None => args.rate.is_empty(),
-    };
-    // A mechanism that was named gets a row, which says that it does not run the workload that was named.
-    let both_are_named = args.workload.is_some() && !args.specs.is_empty();
-    is_asked && (mechanism.workloads.contains(&workload) || both_are_named)
-}
-
-/// The case once for each offset of its buffers.
-fn aligned(args: &BenchArgs, case: Case) -> Vec<Case> {
-    let places = args.align.as_ref().map_or_else(|| vec![case.align], |asked| asked.0.clone());
-    places.into_iter().map(|align| Case { align, ..case.clone() }).collect()
-}
-
-/// The case once for each load that was asked for; a floor or ceiling only once, as it is.
-fn loads(args: &BenchArgs, case: &Case) -> Vec<Case> {
-    if case.role != Role::Ranked {
-        return vec![case.clone()];
-    }
-    let choices = |asked: &[u32]| -> Vec<Option<u32>> {
-        if asked.is_empty() { vec![None] } else { asked.iter().copied().map(Some).collect() }
-    };
-    let mut cases = Vec::new();
-    for pairs in choices(&args.pairs) {
-        for senders in choices(&args.senders) {
-            for receivers in choices(&args.receivers) {
-                for rate_per_s in choices(&args.rate) {
-                    let load = Load { pairs, senders, receivers, rate_per_s };
-                    let case = Case { load, ..case.clone() };
-                    // The same load may be typed twice.
-                    if !cases.contains(&case) {
-                        cases.push(case);
-                    }
-                }
-            }
-        }
-    }
-    cases
-}
-
-/// The amount of a trial. `--bytes` is for streams, unless round trips alone are asked for: the gigabytes of a stream would be days of
-/// round trips of a byte.
-fn amount(args: &BenchArgs, workload: Workload) -> Amount {
-    let has_bytes = workload == Workload::Stream || args.workload == Some(Workload::PingPong);
-    match (args.bytes, args.count) {
-        (Some(bytes), _) if has_bytes => Amount::Bytes(bytes.0),
-        (_, Some(blocks)) => Amount::Blocks(blocks),
-        _ => Amount::Adaptive,
-    }
-}
-
-/// `--tasks`. By default, and for a floor or ceiling, processes if the mechanism has them.
-fn tasks(args: &BenchArgs, mechanism: &Mechanism) -> Tasks {
-    let asked = args.tasks.unwrap_or(Tasks::Processes);
-    let is_required = mechanism.role == Role::Ranked && args.tasks.is_some();
-    if is_required || mechanism.tasks.contains(&asked) {
-        return asked;
-    }
-    mechanism.tasks.first().copied().unwrap_or(asked)
-}
-
-/// The option `wait` of the spec, else `--wait`, else the mechanism's default.
-fn wait(args: &BenchArgs, mechanism: &Mechanism, options: &Options) -> Wait {
-    let own = mechanism.wait(options);
-    if options.word("wait").is_some() || mechanism.role != Role::Ranked {
-        own
-    } else {
-        args.wait.unwrap_or(own)
-    }
-}
-
-/// `--data`. By default, and for a floor or ceiling, the highest level up to it that the mechanism has: tables separate the levels.
-fn data(level: Option<DataLevel>, mechanism: &Mechanism, options: &Options) -> DataLevel {
-    let role = mechanism.role;
-    let asked = match (role, level) {
-        // The ceiling is copying without a check, unless --data asks for one.
-        (Role::Ceiling, None) => DataLevel::None,
-        (_, asked) => asked.unwrap_or(DataLevel::Verify),
-    };
-    if role == Role::Ranked && level.is_some() {
-        return asked;
-    }
-    let possible = mechanism.data(options).iter().copied().filter(|level| *level <= asked);
-    possible.max().unwrap_or(DataLevel::None)
-}
-
-/// A floor and a ceiling for each block size, if they are not among the cases already.
-pub(super) fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case> {
-    let mut references: Vec<Case> = Vec::new();
-    for mechanism in mechanism::all() {
-        let is_reference = matches!(mechanism.role, Role::Floor | Role::Ceiling);
-        if !is_reference || cases.iter().any(|case| case.spec.mechanism == mechanism.name) {
-            continue;
-        }
-        let tasks = mechanism.tasks.first().copied().unwrap_or(Tasks::Single);
-        // A single task has the same figures at every placement.
-        let alone = tasks == Tasks::Single;
-        for measured in cases.iter().filter(|case| case.role == Role::Ranked) {
-            let reference = Case {
-                spec: Spec::plain(mechanism.name),
-                role: mechanism.role,
-                tasks,
-                placement: if alone { cases[0].placement } else { measured.placement },
-                wait: mechanism.waits.first().copied().unwrap_or(Wait::Block),
-                data: DataLevel::None,
-                relays: 0,
-                align: Alignment::default(),
-                load: Load::default(),
-                amount: Amount::Adaptive,
-                ..measured.clone()
-            };
-            // Two tasks that spin on one CPU measure the scheduler's clock tick, and two tasks are not a floor for a case of one task.
-            let may_share = matches!(reference.placement, Placement::Same | Placement::Any);
-            let is_meaningless =
-                mechanism.waits == [Wait::Spin] && may_share || measured.tasks == Tasks::Single && !alone;
-            let wanted = workload.is_none_or(|asked| asked == measured.workload) && !is_meaningless;
-            if wanted && mechanism.workloads.contains(&measured.workload) && !references.contains(&reference)
-            {
-                references.push(reference);
-            }
-        }
-    }
-    references
 }

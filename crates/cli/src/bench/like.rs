@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use model::{AXES, Amount, Axis, AxisGroup, BenchRecord, Case, CaseRecord, Record, Role, Suite};
+use engine::{Ask, AskedSpecs};
+use model::{Amount, BenchRecord, Case, CaseRecord, Record, Role, Suite};
+use payload::{Period, Tile};
 
-use super::args::{BenchArgs, PlaceArgument};
-use super::cells::{cells, check_amounts};
+use super::args::PlaceArgument;
+use super::cells::check_amounts;
 use super::decision::TRIALS;
+use crate::record;
 use crate::terminal::{UsageError, usage};
-use crate::{record, typed};
-
-/// The axis that is resolved for this machine.
-const PLACE: &str = "place";
 
 /// What is measured again.
 pub(super) struct LikePlan {
@@ -56,18 +55,34 @@ fn case_again(case: &CaseRecord) -> Result<Case, String> {
     if case.worker.is_some() || case.toward.is_some() {
         return Err("it was measured with --workers or --peer: repeat its command line".to_owned());
     }
-    // Some options of the further ones conflict with others, even with their usual values.
-    let is_given = |axis: &&Axis| axis.group != AxisGroup::Further || axis.unusual(case).is_some();
-    let options = AXES.iter().filter(|axis| axis.is_option && axis.name != Some(PLACE)).filter(is_given);
-    let option = |axis: &Axis| Some(format!("--{}={}", axis.name?, (axis.value)(case)?.raw()));
-    // A spec may begin with `-`.
-    let words = options.filter_map(option).chain(["--".to_owned(), case.spec.to_string()]);
-    let args = typed::arguments::<BenchArgs>("bench", words);
-    let args = args.map_err(|error| typed::first_line(&error))?;
-    let made = cells(&args, &[case.placement]).map_err(|problem| problem.to_string())?;
+    mechanism::resolve(&case.spec).map_err(|problem| problem.to_string())?;
+    Tile::make(&case.payload, 0, Period::Bench).map_err(|problem| problem.to_string())?;
+    let load = case.load();
+    let ask = Ask {
+        specs: AskedSpecs::Named(vec![case.spec.clone()]),
+        blocks: vec![case.block_bytes],
+        workload: Some(case.workload),
+        tasks: Some(case.tasks),
+        wait: Some(case.wait),
+        placements: vec![case.placement],
+        data: vec![case.data],
+        check: case.check,
+        payload: Some(case.payload.clone()),
+        relays: case.relays,
+        offsets: vec![case.align],
+        pairs: load.pairs.into_iter().collect(),
+        senders: load.senders.into_iter().collect(),
+        receivers: load.receivers.into_iter().collect(),
+        rates_per_s: load.rate_per_s.into_iter().collect(),
+        ..Ask::default()
+    };
+    ask.check()?;
     let is_same = |made: &Case| CaseRecord::from(made.clone()).identity() == case.identity();
-    let one =
-        made.into_iter().find(is_same).ok_or("this version of hosepipe does not measure it in that way")?;
+    let one = ask
+        .cases()
+        .into_iter()
+        .find(is_same)
+        .ok_or("this version of hosepipe does not measure it in that way")?;
     Ok(Case { amount: amount(case), ..one })
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use model::{Case, Tasks, Toward, Workload};
 use process::Cleaner;
 use remote::Token;
 use remote::peer::PeerClient;
@@ -62,17 +61,6 @@ pub(crate) struct PeerArgs {
 }
 
 impl PeerArgs {
-    /// The case itself without `--peer`. With it, a stream in each direction, or round trips that begin on this host.
-    pub(crate) fn both_ways(&self, case: Case) -> Vec<Case> {
-        let ways: &[Toward] = match (&self.target, case.workload) {
-            (None, _) => return vec![case],
-            (_, Workload::Stream) => Toward::ALL,
-            (_, Workload::PingPong) => &[Toward::Peer],
-        };
-        let way = |way: &Toward| Case { toward: Some(*way), tasks: Tasks::Processes, ..case.clone() };
-        ways.iter().map(way).collect()
-    }
-
     /// Connects to the other host, if one was named.
     pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<PeerClient<'c>>> {
         let client = match (&self.target, &self.token_file) {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use engine::{PacedClient, Plan};
+use engine::{Ask, PacedClient, Plan, references};
 use model::{Amount, Case, Cpu, Role, Suite};
 use report::words;
 
-use super::args::BenchArgs;
-use super::cells::{cells, placements, references};
+use super::args::{BenchArgs, PlaceArgument};
+use super::cells::{cells, placements, placements_of};
 use super::decision::TRIALS;
 use super::like::{self, LikePlan};
 use super::suite::{self, SuitePlan};
@@ -40,7 +40,7 @@ const PACED_PART: f64 = 0.9;
 /// # Errors
 /// This machine cannot run it: it does not have the CPU, or the payload or the suite cannot be read.
 pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Option<Suite>)> {
-    let is_fixed = args.bytes.is_some() || args.count.is_some() || args.trials.is_some();
+    let ask = args.ask();
     let (cases, trials, budget, suite) = match (&args.suite, &args.like) {
         (None, Some(record)) => {
             let LikePlan { suite, cases, trials } = like::read(record, args.place)?;
@@ -56,29 +56,53 @@ pub(crate) fn make(args: &BenchArgs, cpus: &[Cpu]) -> anyhow::Result<(Plan, Opti
             if args.peer.target.is_none() {
                 cases.extend(references(args.workload, &cases));
             }
-            (cases, TRIALS, (!is_fixed).then_some(BUDGET), None)
+            (cases, TRIALS, (!is_fixed(&ask)).then_some(BUDGET), None)
         }
     };
-    let trials = if args.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
-    let mut plan = Plan::new(cases, args.trials.unwrap_or(trials), args.seed, args.time.or(budget));
+    Ok((plan_of(&ask, cases, trials, budget, suite.is_some()), suite))
+}
+
+/// The plan of a question for ends on this host, which the answer ends.
+///
+/// # Errors
+/// This machine does not have the placement.
+pub(crate) fn of_question(ask: &Ask, place: Option<PlaceArgument>) -> anyhow::Result<Plan> {
+    let placements = placements_of(place, ask.tasks, &host::cpus())?;
+    let mut cases = Ask { placements, ..ask.clone() }.cases();
+    cases.extend(references(ask.workload, &cases));
+    let mut plan = plan_of(ask, cases, TRIALS, Some(BUDGET), false);
+    if !ask.rates_per_s.is_empty() {
+        pace_as_programs(&mut plan);
+    }
+    Ok(plan)
+}
+
+/// Whether the number or the size of trials is given.
+fn is_fixed(ask: &Ask) -> bool {
+    ask.bytes.is_some() || ask.count.is_some() || ask.trials.is_some()
+}
+
+fn plan_of(ask: &Ask, cases: Vec<Case>, trials: u32, budget: Option<Duration>, is_suite: bool) -> Plan {
+    let trials = if ask.precision.is_some() { TRIALS_FOR_PRECISION } else { trials };
+    let mut plan = Plan::new(cases, ask.trials.unwrap_or(trials), ask.seed, ask.time.or(budget));
     plan.round_program = Some(engine::OWN_PROGRAM.into());
-    let may_decide = !is_fixed && suite.is_none() && args.precision.is_none() && args.peer.target.is_none();
+    let may_decide = !is_fixed(ask) && !is_suite && ask.precision.is_none() && !ask.is_between_hosts;
     if may_decide && plan.budget.is_some() {
         plan.rounds_max = ROUNDS_TO_DECIDE;
         plan.further_rounds_are_optional = true;
         (plan.first_part, plan.trial_max) = (FIRST_PART, TRIAL_TO_DECIDE);
     }
-    if args.time.is_none() {
+    if ask.time.is_none() {
         let paced = time_of(&plan, plan.trials).div_f64(PACED_PART);
         plan.budget = plan.budget.map(|budget| if has_paced(&plan) { budget.max(paced) } else { budget });
     }
-    if args.precision.is_some() {
+    if ask.precision.is_some() {
         plan.repeats = true;
-        if args.trials.is_none() && plan.budget.is_some() {
+        if ask.trials.is_none() && plan.budget.is_some() {
             plan.rounds_max = ROUNDS_FOR_PRECISION;
         }
     }
-    Ok((plan, suite))
+    plan
 }
 
 /// The time until a case has its first sample: a trial to size it, and the shortest trial (10 ms), each with processes of its own.
@@ -121,7 +145,7 @@ fn time_of(plan: &Plan, trials: u32) -> Duration {
 
 /// The plan of a question with a rate: clients sleep, as those of programs do. Trials are as long as the time allows, at most as long as
 /// others, and with [`MESSAGES_MIN`] messages: their CPU time needs no tail, and many of them show sooner which case is the best.
-pub(super) fn pace_as_programs(plan: &mut Plan) {
+fn pace_as_programs(plan: &mut Plan) {
     plan.paced_client = PacedClient::Sleeps;
     let Some(budget) = plan.budget else { return };
     let trials = plan.trials * plan.cases.iter().filter(|case| is_paced(case)).count().max(1) as u32;

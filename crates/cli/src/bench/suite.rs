@@ -8,13 +8,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
+use engine::references;
 use model::{AXES, Case, Placement, Suite, describe_errno};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::args::BenchArgs;
-use super::cells::{cells, references};
+use super::cells::cells;
 use crate::terminal::UsageError;
 use crate::typed;
 

@@ -80,21 +80,7 @@ pub(super) fn combined<'a>(
 
 /// The text with each `{NAME}` replaced by its value; other braces stay.
 pub(super) fn filled(text: &str, values: &Values) -> String {
-    let (mut made, mut rest) = (String::new(), text);
-    while let Some((before, behind)) = rest.split_once('{') {
-        made.push_str(before);
-        match behind.split_once('}').and_then(|(name, after)| Some((values.get(name)?, after))) {
-            Some((value, after)) => {
-                made.push_str(value);
-                rest = after;
-            }
-            None => {
-                made.push('{');
-                rest = behind;
-            }
-        }
-    }
-    made + rest
+    model::filled(text, |name| values.get(name).cloned())
 }
 
 /// The name of the filled text in records. Values that do not occur in it follow as a comment, so that names differ.
@@ -149,15 +135,6 @@ mod tests {
         assert!(crowd.is_err_and(|problem| problem.contains("1000")));
         for typed in [["", "1", "n", "1"], ["{n}", "1", "m", "1"], ["n", "1", "n", "2"]] {
             assert!(read(&typed.map(str::to_owned)).is_err(), "{typed:?}");
-        }
-    }
-
-    #[test]
-    fn other_braces_stay() {
-        let values = Values::from([("n".to_owned(), "1".to_owned())]);
-        for (text, expected) in [("awk '{print $1}' {{n}} {n", "awk '{print $1}' {1} {n"), ("{a{n}}", "{a1}")]
-        {
-            assert_eq!(filled(text, &values), expected);
         }
     }
 }

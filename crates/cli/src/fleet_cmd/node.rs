@@ -21,24 +21,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
     let to_record = recorder();
-    let launched = match args.rank {
-        Some(rank) => Some(Rank { rank: rank as usize, size: None, node: None }),
-        None => fleet::launched_rank(&|name| std::env::var(name).ok()).map_err(UsageError)?,
-    };
-    let Some(launched) = launched else {
-        return usage(
-            "no launcher has started this as a node: --on slurm, mpi or ssh prints the job that starts all nodes, and \
-             --hosts A,B starts them by ssh",
-        );
-    };
-    let Some(size) = args.nodes.map(|nodes| nodes as usize).or(launched.size) else {
-        return usage("the launcher does not say how many nodes there are: --nodes N");
-    };
-    check_size(size)?;
-    let rank = launched.rank;
-    if rank >= size {
-        return usage(format!("node {rank} of {size} cannot be: they are counted from 0"));
-    }
+    let Launched { rank, size, node: launched_name } = launched(args)?;
     let cleaner = Cleaner::start().context("cannot start the process that cleans up after us")?;
     let stop = StopRequest::listen()?;
     let own_address = address(args)?;
@@ -52,7 +35,7 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let name = args.name.clone().or(launched.node).unwrap_or_else(own_name);
+    let name = args.name.clone().or(launched_name).unwrap_or_else(own_name);
     let node = Node {
         rank,
         size,
@@ -105,6 +88,35 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
             Err(anyhow::Error::new(trouble).context(format!("this node, {name}")))
         }
     }
+}
+
+/// A node among all nodes.
+struct Launched {
+    rank: usize,
+    size: usize,
+    node: Option<String>,
+}
+
+/// The node that the options name, or else the launcher.
+fn launched(args: &FleetArgs) -> anyhow::Result<Launched> {
+    let found = match args.rank {
+        Some(rank) => Some(Rank { rank: rank as usize, size: None, node: None }),
+        None => fleet::launched_rank(&|name| std::env::var(name).ok()).map_err(UsageError)?,
+    };
+    let Some(Rank { rank, size, node }) = found else {
+        return usage(
+            "no launcher has started this as a node: --on slurm, mpi or ssh prints the job that starts all nodes, and \
+             --hosts A,B starts them by ssh",
+        );
+    };
+    let Some(size) = args.nodes.map(|nodes| nodes as usize).or(size) else {
+        return usage("the launcher does not say how many nodes there are: --nodes N");
+    };
+    check_size(size)?;
+    if rank >= size {
+        return usage(format!("node {rank} of {size} cannot be: they are counted from 0"));
+    }
+    Ok(Launched { rank, size, node })
 }
 
 /// The rendezvous of nodes without a common folder: the first node serves it.

@@ -15,7 +15,7 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
 use super::RecommendArgs;
 use super::figures::Figures;
 use super::program::{CodeLanguage, Program};
-use super::program_runs::ProgramRunner;
+use super::program_runs::{CompiledProgram, ProgramRunner};
 use crate::signals::StopRequest;
 
 /// Most programs that are run.
@@ -111,28 +111,33 @@ pub(super) fn run(
         }
         let Some(Round { rows, .. }) = rounds.next(wanted) else { break };
         for at in rows {
-            let figures = &mut timed[at];
-            let Some((messages, program)) = &programs[at] else { continue };
-            // Beside each run one with a single message: what a start takes changes with the load.
-            let run = program.run(*messages).and_then(|run| Ok((run, program.run(1)?)));
+            add_run(&mut timed[at], &mut programs[at], stop);
             if stop.is_set() {
                 return Ok(timed);
-            }
-            match run {
-                Ok((run, single)) => {
-                    figures.time_ns.push(run.time_ns);
-                    let more_ns = run.cpu_ns as f64 - single.cpu_ns as f64;
-                    figures.cpu_ns.push(more_ns / (*messages - 1) as f64);
-                }
-                Err(error) => {
-                    (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
-                    figures.failure = Some(describe_errno(&error));
-                    programs[at] = None;
-                }
             }
         }
     }
     Ok(timed)
+}
+
+/// Runs a program once, and adds its times unless the user wants to stop. A program that fails has no figures, and is not run again.
+fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgram<'_>)>, stop: &StopRequest) {
+    let Some((messages, program)) = ready else { return };
+    // Beside each run one with a single message: what a start takes changes with the load.
+    let run = program.run(*messages).and_then(|run| Ok((run, program.run(1)?)));
+    match run {
+        _ if stop.is_set() => {}
+        Ok((run, single)) => {
+            figures.time_ns.push(run.time_ns);
+            let more_ns = run.cpu_ns as f64 - single.cpu_ns as f64;
+            figures.cpu_ns.push(more_ns / (*messages - 1) as f64);
+        }
+        Err(error) => {
+            (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
+            figures.failure = Some(describe_errno(&error));
+            *ready = None;
+        }
+    }
 }
 
 /// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the

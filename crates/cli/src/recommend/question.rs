@@ -1,12 +1,12 @@
 //! The question, and the mechanisms that could be the answer.
 
 use clap::Args;
+use engine::RATE_MAX;
 use mechanism::{Capabilities, Mechanism};
 use model::{ByteSize, Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
 
-use crate::bench::RATE_MAX;
 use crate::typed;
 
 model::words! {

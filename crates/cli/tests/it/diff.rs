@@ -1,4 +1,4 @@
-//! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and commands in turns.
+//! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and hosepipes in turns.
 
 use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, PeerRecord, Sample, Toward};
 use process::proc::field_value;
@@ -119,16 +119,6 @@ fn two_runs_need_a_margin() {
     }
     let wrong = new(&["--fail-over=-1"], 2);
     assert!(wrong.is_empty());
-    // Commands in turns are compared without a margin: what lies between two runs is in their pairs.
-    let by = |margin: &[&str], code| {
-        let args = ["diff", "--run", "--trials", "8", "sleep 0.01", "sleep 0.15", "--json", "-"];
-        let done = records.lab.run(&[&args, margin].concat()).expect_code(code);
-        serde_json::from_str::<DiffRecord>(&done.stdout).expect("a record").fail_over_percent
-    };
-    assert_eq!(
-        [by(&[], 1), by(&["--fail-over", "0"], 1), by(&["--fail-over", "100000"], 0)],
-        [None, Some(0.0), Some(1e5)]
-    );
 }
 
 /// Expected: several runs of each side show what lies between runs, so that a smaller change can be found and a larger difference be none.
@@ -189,9 +179,11 @@ fn several_runs_of_each_side_are_compared_by_their_medians() {
         let twice = compare(old, new, &[], 2);
         assert!(twice.stderr.contains("are the same run, which would count twice"), "{}", twice.stderr);
     }
-    for words in
-        [&["old0.json"][..], &["old0.json", "old1.json", "slow0.json"], &["--run", "true", "true", "true"]]
-    {
+    for words in [
+        &["old0.json"][..],
+        &["old0.json", "old1.json", "slow0.json"],
+        &["--run", "true", "true", "true", "--", "bench"],
+    ] {
         assert!(records.diff(words).expect_code(2).stderr.contains("OLD and NEW"), "{words:?}");
     }
     records.diff(&["old0.json", "--", "slow0.json"]).expect_code(0);
@@ -237,15 +229,8 @@ fn other_hosts_are_refused_and_else_named_in_every_output() {
         "{}",
         refused.stderr
     );
-    let outputs: [&[&str]; 7] = [
-        &[],
-        &["--json", "-"],
-        &["--csv", "-"],
-        &["--md", "-"],
-        &["--html", "-"],
-        &["--format", "go"],
-        &["--format", "github-action"],
-    ];
+    let outputs: [&[&str]; 6] =
+        [&[], &["--json", "-"], &["--csv", "-"], &["--md", "-"], &["--html", "-"], &["--format", "go"]];
     for output in outputs {
         let done =
             records.diff(&[&["here.json", "there.json", "--across-hosts"], output].concat()).expect_code(0);
@@ -292,34 +277,8 @@ fn other_programs_can_read_it() {
     let words: Vec<&str> = sample.split_whitespace().collect();
     assert_eq!([words[1], words[3], words[5]], ["1", "ns/op", "MB/s"], "{sample}");
     assert!(words[2].parse::<f64>().is_ok_and(|ns| ns > 0.0));
-    let done = records.diff(&["old.json", "new.json", "--format", "github-action"]).expect_code(1);
-    let entries: Vec<serde_json::Value> = serde_json::from_str(&done.stdout).expect("an array");
-    assert!(entries.iter().all(|entry| entry["value"].as_f64().is_some_and(|value| value > 0.0)));
-    let units: Vec<&str> = entries.iter().filter_map(|entry| entry["unit"].as_str()).collect();
-    assert!(units.contains(&"ns/block") && units.iter().all(|unit| unit.starts_with("ns")), "{units:?}");
     let markdown = records.diff(&["old.json", "new.json", "--md", "-"]).expect_code(1).stdout;
     assert!(markdown.contains("<details>\n<summary>") && markdown.contains("| `pipe` |"), "{markdown}");
-}
-
-#[test]
-fn two_commands_take_turns() {
-    let lab = Lab::new();
-    let diff = |args: &[&str], code| lab.run(&[&["diff", "--run"], args].concat()).expect_code(code);
-    let slow = diff(&["true", "sleep 0.05", "--json", "-"], 1);
-    let record: DiffRecord = serde_json::from_str(&slow.stdout).expect("a record");
-    let change = &record.changes[0];
-    assert!(record.paired && change.kind == ChangeKind::Slower && change.old.len() == change.new.len());
-    assert!(change.old.len() < 163, "ends when it is found: {}", change.old.len());
-    let few = diff(&["--trials", "2", "sleep 0", "sleep 0"], 0);
-    assert!(few.stdout.contains("too few"), "{}", few.stdout);
-    let failed = diff(&["true", "exit 3"], 1);
-    assert!(failed.stdout.contains("`exit 3` ended with status 3"), "{}", failed.stdout);
-    diff(&["exit 3", "true"], 1);
-    let other = diff(&["--trials", "1", "echo a", "echo b"], 0);
-    assert!(other.stdout.contains("output: "), "{}", other.stdout);
-    diff(&["true", "echo 'x"], 2);
-    let given = diff(&["--trials", "1", "printf '%s\\n'", "echo", "--json", "-", "--", "a b"], 0);
-    assert!(given.stdout.contains("echo 'a b'"), "{}", given.stdout);
 }
 
 #[test]
@@ -343,24 +302,17 @@ fn two_hosepipes_are_compared_case_by_case() {
 #[test]
 fn a_signal_keeps_what_was_finished() {
     let lab = Lab::new();
-    let running = lab.start(lab.command(&[
-        "diff",
-        "--run",
-        "--trials",
-        "1000",
-        "--json",
-        "-",
-        "sleep 0.02",
-        "sleep 0.02",
-    ]));
-    let pid = running.pid();
-    // Its fourth child is of a pair that counts.
+    let hosepipe = env!("CARGO_BIN_EXE_hosepipe");
+    let args = ["diff", "--run", "--trials", "1000", "--json", "-", hosepipe, hosepipe];
+    let bench = ["--", "bench", "pipe", "--block", "4KiB", "--count", "100", "--workload", "stream"];
+    let running = lab.start(lab.command(&[&args[..], &bench].concat()));
+    // Its fourth child is of a pair that counts; the first two told their version.
     let mut seen = std::collections::HashSet::new();
-    until("four turns", 3 * soon(), || {
+    until("six children", 3 * soon(), || {
         seen.extend(running.children().into_iter().map(|(pid, _)| pid));
-        (seen.len() >= 4).then_some(())
+        (seen.len() >= 6).then_some(())
     });
-    signal(pid, Signal::INT);
+    signal(running.pid(), Signal::INT);
     let done = running.wait_within(soon()).expect_code(130);
     let record: DiffRecord = serde_json::from_str(&done.stdout).expect("a record");
     assert!(record.interrupted && record.changes.iter().all(|change| change.old.len() == change.new.len()));
@@ -379,7 +331,7 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
     for is_killed in [false, true] {
         let lab = Lab::new();
         let deaf = "trap '' INT TERM; echo $$ > here; sleep 1000";
-        let running = lab.start(lab.command(&["diff", "--run", "--warmup", "0", deaf, deaf]));
+        let running = lab.start(lab.command(&["compare", "--fail-over", "0", "--warmup", "0", deaf, deaf]));
         until("a command", soon(), || {
             std::fs::read_to_string(lab.here("here")).ok().filter(|text| text.ends_with('\n'))
         });
@@ -398,7 +350,7 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
 }
 
 #[test]
-fn an_endless_file_is_no_record_and_a_wrong_command_is_told_by_its_side() {
+fn an_endless_file_is_no_record_and_two_commands_are_no_hosepipes() {
     let lab = Lab::new();
     let told = |args: &[&str], words: &str| {
         let done = lab.run(args).expect_code(2);
@@ -406,8 +358,11 @@ fn an_endless_file_is_no_record_and_a_wrong_command_is_told_by_its_side() {
     };
     // Not after a GiB of it.
     told(&["diff", "/dev/zero", "/dev/zero"], "/dev/zero: this is not a record: it does not begin with {");
-    told(&["diff", "--run", "true", ""], "the new command: the pipeline is empty");
-    told(&["diff", "--run", "echo (", "true"], "the old command: ");
+    told(
+        &["diff", "--run", "sort a", "true"],
+        "two commands are compared by `hosepipe compare --fail-over 10 'sort a' 'true'`",
+    );
+    told(&["diff", "--run", "true", "true", "--", "bench"], "--run takes two hosepipes");
 }
 
 /// Expected: what was measured to another host, in another shell or after another --prepare is another case.

@@ -48,6 +48,40 @@ fn the_faster_of_two_is_named_and_its_output_compared() {
     assert!(diff.contains("2 without a change"), "{diff}");
 }
 
+/// Expected: status 1 only for what surely takes longer than the first by more than the limit, and rounds that end when that is certain.
+#[test]
+fn a_pipeline_that_takes_longer_than_allowed_is_a_failure() {
+    let lab = Lab::new();
+    let (quick, slow) = ("true", "sleep 0.2");
+    let slower = record(&lab, &["--fail-over", "100", quick, slow], 1);
+    let [quick_runs, slow_runs] = [0, 1].map(|at| slower.results[at].times_s.len());
+    assert!(quick_runs == slow_runs && slow_runs < 163, "ends when it is certain: {slow_runs}");
+    assert!(slower.results[1].times_baseline.is_some_and(|ratio| ratio.low > 2.0));
+    assert_eq!(slower.regressions().count(), 1);
+    let limit = |limit: &str, texts: [&str; 2], code| {
+        compare(&lab, &["--fail-over", limit, "--trials", "8", texts[0], texts[1]]).expect_code(code).stdout
+    };
+    let said = limit("0%", [quick, slow], 1);
+    assert!(said.contains("`sleep 0.2` surely takes longer than `true`: "), "{said}");
+    limit("100000", [quick, slow], 0);
+    let said = limit("5", [slow, quick], 0);
+    assert!(said.contains("`true` surely does not take more than 5 % longer than `sleep 0.2`: "), "{said}");
+    limit("5", [quick, "exit 3"], 1);
+    limit("5", ["exit 3", quick], 1);
+    let links = ["--fail-over", "100000", "--via", "bash,pipe", "--trials", "6", "true | true"];
+    let said = compare(&lab, &links).expect_code(0).stdout;
+    assert!(said.contains("`pipe` surely does not take more than 100000 % longer than `bash`: "), "{said}");
+    for (args, said) in [
+        (&["--fail-over", "5", "true"][..], "there is no other one"),
+        (&["--fail-over", "5", "--trials", "3", "true", "false"], "--fail-over needs at least --trials 6"),
+        (&["--fail-over=-1", "true", "false"], "is not a percentage of 0 or more"),
+        (&["--fail-over", "5", "--precision", "5", "true", "false"], "cannot be used with"),
+    ] {
+        let done = compare(&lab, args).expect_code(2);
+        assert!(done.stderr.contains(said), "{args:?}: {}", done.stderr);
+    }
+}
+
 #[test]
 fn other_outputs_are_told_and_are_no_failure_and_other_statuses_are() {
     let lab = Lab::new();

@@ -4,9 +4,8 @@ use model::{AXES, AxisGroup, BenchRecord, CaseRecord, ProgramFigures, Ratio, Rec
 use serde::Serialize;
 use stats::choice::costly_cpu_ns;
 use stats::tail::Tail;
-use stats::{CostModel, Demand, Estimate, bound_of, figure};
+use stats::{Demand, Estimate, bound_of, figure};
 
-use crate::costs::models_of;
 use crate::groups::Pipes;
 use crate::sheet::{Sheet, pairs};
 use crate::table::Table;
@@ -14,29 +13,25 @@ use crate::unit::Unit;
 use crate::value::Value;
 use crate::{load, tail};
 
-/// A case, how many times as fast as the pipe it is, and the model of its sweep.
+/// A case, and how many times as fast as the pipe it is.
 #[derive(Clone, Copy)]
 pub(crate) struct CaseRow<'a> {
     case: &'a CaseRecord,
     times_pipe: Option<Ratio>,
-    model: Option<&'a CostModel>,
 }
 
 impl<'a> CaseRow<'a> {
-    /// A case that is not compared with a pipe and has no model.
+    /// A case that is not compared with a pipe.
     pub(crate) fn of(case: &'a CaseRecord) -> Self {
-        Self { case, times_pipe: None, model: None }
+        Self { case, times_pipe: None }
     }
 }
 
 /// One row for each case, and below them the answer of `hosepipe recommend`: a row for each program that was run, and for the
 /// recommended one.
 pub(super) fn table(record: &BenchRecord) -> Table {
-    let (pipes, models) = (Pipes::from_record(record), models_of(record));
-    let cases = record.cases.iter().map(|case| {
-        let model = models.get(&std::ptr::from_ref(case));
-        Some(CaseRow { case, times_pipe: pipes.against(case), model })
-    });
+    let pipes = Pipes::from_record(record);
+    let cases = record.cases.iter().map(|case| Some(CaseRow { case, times_pipe: pipes.against(case) }));
     let programs = record.recommendation.as_deref().map(programs).unwrap_or_default();
     let rows: Vec<_> = cases.chain(programs.iter().map(|_| None)).collect();
     let table = cases_table(&rows, record.peer.is_some());
@@ -138,14 +133,6 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     sheet.data("cpu_per_block_ns", |row| {
         let case = of_blocks_alone(row.as_ref()?.case)?;
         median(case, |sample| costly_cpu_ns(case, sample, &Demand::default()), Unit::Ns)
-    });
-    sheet.data("model_overhead_ns", |row| Some(Unit::Ns.of((*row)?.model?.overhead_ns.value)));
-    sheet.data("model_bandwidth_bytes_per_s", |row| {
-        Some(Unit::BytesPerS.of((*row)?.model?.bandwidth_bytes_per_s()?.value))
-    });
-    sheet.data("model_per_block_ns", |row| {
-        let CaseRow { case, model, .. } = (*row)?;
-        Some(Unit::Ns.of(model?.ns(case.block_bytes)))
     });
     let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
         sheet.data(name, |row| cell(row.as_ref()?.case));

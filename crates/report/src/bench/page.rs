@@ -7,10 +7,11 @@ use model::{BenchRecord, Workload};
 use super::{recommended, round_trips, throughput};
 use crate::advice::advice;
 use crate::chart::Chart;
+use crate::crossings::crossings;
 use crate::document::{Block, Section, labelled};
 use crate::groups::{self, Group, Source};
 use crate::lists::{distinct, grouped};
-use crate::{data_costs, languages, load, remarks, view};
+use crate::{data_costs, languages, load, offsets, remarks, view};
 
 /// A section for each kind of figures that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
@@ -84,15 +85,16 @@ fn chart_blocks(figures: Vec<Chart>, set: &Group, sets: &[Group]) -> impl Iterat
     figures.into_iter().map(titled).map(Block::Chart)
 }
 
-/// The figures of a set of cases; of a sweep also the time of a block, and the sizes without figures.
+/// The figures of a set of cases; of a sweep also where mechanisms cross, and the sizes without figures.
 fn set_blocks(set: &Group, number: usize, sets: &[Group], sources: &[Source]) -> Vec<Block> {
+    let labelled_cases = || set.0.iter().map(|entry| (entry.full_name(), entry.case));
+    if set.is_over_offsets() {
+        return offsets::tables(labelled_cases()).into_iter().map(Block::Table).collect();
+    }
     let mut blocks: Vec<Block> = chart_blocks(throughput::charts(set, number, sources), set, sets).collect();
     if set.is_sweep() {
-        if let Some(mut table) = throughput::costs(set).map(|costs| costs.table()) {
-            table.title = set.titled(&table.title, sets);
-            let notes = table.notes.clone();
-            blocks.extend([Block::Table(table), Block::Remarks(notes)]);
-        }
+        let crossings = crossings(labelled_cases());
+        blocks.extend((!crossings.is_empty()).then_some(Block::Remarks(crossings)));
         blocks.extend(throughput::gaps(set).map(Block::Table));
     }
     blocks

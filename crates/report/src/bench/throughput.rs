@@ -1,13 +1,12 @@
 //! Streams and round trips as figures: a ranking for each block size, or lines over many of them.
 
 use model::{CaseRecord, Role, Workload};
-use stats::{CostModel, bound_of};
+use stats::bound_of;
 
 use crate::bounds::bars_of;
 use crate::chart::{
     Axis, BarGroup, Bars, Chart, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
-use crate::costs::Costs;
 use crate::estimate::{estimate_bar, estimated, quantity, speed};
 use crate::groups::{Group, GroupRow, References, Source};
 use crate::interval::{self, interval_words};
@@ -18,14 +17,8 @@ use crate::table::Table;
 use crate::view::{Ranking, View};
 use crate::{columns, numbers, reason, words};
 
-/// Points of a cost model's curve for each doubling of the block.
-const CURVE_STEPS: f64 = 8.0;
-
 /// The figures of a set of cases; `number` is a part of their ids.
 pub(super) fn charts(set: &Group, number: usize, sources: &[Source]) -> Vec<Chart> {
-    if set.is_over_offsets() {
-        return vec![over_offsets(set, number)];
-    }
     if set.is_sweep() {
         return vec![over_blocks(set, number, sources)];
     }
@@ -108,13 +101,6 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
     let workload = set.case().workload;
     let points = set.0.iter().filter_map(|entry| Some((entry.full_name(), point(entry)?)));
     let mut series = Series::by_name(points, SeriesStyle::Measured);
-    if let Some(costs) = costs(set) {
-        for (name, model) in costs.models() {
-            for one in series.iter_mut().filter(|one| one.name == name) {
-                one.model = curve(model, &one.points);
-            }
-        }
-    }
     let (what, sign) = match workload {
         Workload::Stream => ("Throughput over block size", -1.0),
         Workload::PingPong => ("Median round trip over size", 1.0),
@@ -126,14 +112,9 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
         id: format!("sweep-{number}"),
         title: what.to_owned(),
         caption: format!(
-            "{}. Both axes are logarithmic; the shade around a line is {}.{}",
+            "{}. Both axes are logarithmic; the shade around a line is {}.",
             set.caption(),
-            interval_words(set.0.iter().map(|entry| entry.case.samples.len())),
-            if series.iter().any(|one| !one.model.is_empty()) {
-                " Dotted: the cost model below."
-            } else {
-                ""
-            }
+            interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
         ),
         data: ChartData::Lines(Lines {
             x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
@@ -141,45 +122,6 @@ fn over_blocks(set: &Group, number: usize, sources: &[Source]) -> Chart {
             series,
         }),
     }
-}
-
-/// A line for each mechanism and block size over the offsets of the buffers.
-fn over_offsets(set: &Group, number: usize) -> Chart {
-    let several = set.blocks().len() > 1;
-    let name = |entry: &GroupRow| match several {
-        true => format!("{}, {}", entry.full_name(), numbers::size(entry.case.block_bytes)),
-        false => entry.full_name(),
-    };
-    let at = |entry: &GroupRow, point: Point| Point { x: entry.case.align.place().into(), ..point };
-    let points = set.0.iter().filter_map(|entry| Some((name(entry), at(entry, point(entry)?))));
-    Chart {
-        id: format!("offsets-{number}"),
-        title: "Where the buffers begin".to_owned(),
-        caption: format!(
-            "{}. Left of 0 the sender's buffer begins that many bytes before the end of a page, right of 0 the receiver's past its \
-             start; the other begins at a page. The shade around a line is {}.",
-            set.caption(),
-            interval_words(set.0.iter().map(|entry| entry.case.samples.len()))
-        ),
-        data: ChartData::Lines(Lines {
-            x_axis: Axis::new("bytes from a page's start", Unit::Count, Scale::Linear),
-            y_axis: quantity(set.case().workload).axis(),
-            series: Series::by_name(points, SeriesStyle::Measured),
-        }),
-    }
-}
-
-/// The time of a block, mechanism by mechanism.
-pub(super) fn costs(set: &Group) -> Option<Costs> {
-    Costs::from_cases(set.0.iter().map(|entry| (entry.full_name(), entry.case)))
-}
-
-/// The throughput by a cost model between the first and the last of these points.
-fn curve(model: &CostModel, points: &[Point]) -> Vec<(f64, f64)> {
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
-    let steps = ((last.x / first.x).log2() * CURVE_STEPS).ceil().clamp(1.0, 1000.0) as u32;
-    let at = |step: u32| (first.x * (last.x / first.x).powf(f64::from(step) / f64::from(steps))).round();
-    (0..=steps).map(at).map(|bytes| (bytes, bytes * 1e9 / model.ns(bytes as u64))).collect()
 }
 
 /// "ceiling: memcpy (64 KiB blocks, data none, ±12 %)"; the data level only if it is not that of the rows.

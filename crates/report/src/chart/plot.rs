@@ -141,13 +141,10 @@ impl<'a> Frame<'a> {
 
     fn line(&self, series: &Series, index: usize) -> Markup {
         let places: Vec<PlottedPoint> = series.points.iter().filter_map(|point| self.place(point)).collect();
-        let model: Vec<(f64, f64)> =
-            series.model.iter().filter_map(|(x, y)| Some((self.x(*x)?, self.y(*y)?))).collect();
         html! {
             g class=(self.class(series, index)) {
                 @if let Some(band) = band(&places) { path class="band" d=(band) {} }
                 path class="line" d=(joined(places.iter().map(|place| (place.x, place.y)))) {}
-                @if !model.is_empty() { path class="line model" d=(joined(model.into_iter())) {} }
                 @for place in &places {
                     path class=(if self.has_marks() { "mark" } else { "mark hidden" }) d=(mark(index))
                         visibility=[(!self.has_marks()).then_some("hidden")]

@@ -8,7 +8,7 @@ use stats::spread::outlier_indices;
 use crate::interval::Estimated;
 use crate::layout::{code, shortened};
 use crate::limits::LONG_NAMES_MAX;
-use crate::lists::{first_of, grouped};
+use crate::lists::{first_of, grouped, joined_if_any};
 use crate::numbers::{decimal_size, three_digits, time};
 use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
@@ -134,7 +134,7 @@ fn extreme(result: &CompareResult, of: fn(f64, f64) -> f64) -> Option<Value> {
 }
 
 /// "1.81 (1.80 to 1.83)"
-fn with_bounds(ratio: Ratio) -> Value {
+pub(super) fn with_bounds(ratio: Ratio) -> Value {
     let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(|times| Unit::Factor.of(times));
     median.and(" (", low.and(" to ", high)).then(")")
 }
@@ -210,6 +210,15 @@ fn name(result: &CompareResult, all: &[&CompareResult]) -> String {
     let own = short(result);
     let again = all.iter().any(|other| other.label() != result.label() && short(other) == own);
     code(if again { result.label() } else { &own })
+}
+
+/// A result among all of a record: its link, its pipeline, or both, as they differ.
+pub(super) fn named(result: &CompareResult, all: &[&CompareResult]) -> String {
+    if all.iter().all(|other| std::ptr::eq(*other, result) || other.via != result.via) {
+        return code(&result.via);
+    }
+    let via = all.iter().any(|other| other.via != result.via).then(|| via_in_words(&result.via));
+    joined_if_any([Some(name(result, all)), via].into_iter().flatten(), " ").unwrap_or_default()
 }
 
 /// Remarks on the times: each includes the start of the shell, the first trial was slower than the others, or some trials are far from

@@ -1,6 +1,6 @@
 //! What lies between runs that were made one after the other: these sentences are always shown, because no interval of trials has it.
 
-use model::{CaseChange, DiffRecord, DiffSide, DiffUnit, OtherLoad, RUNS_MIN};
+use model::{CaseChange, DiffFigure, DiffRecord, DiffSide, DiffUnit, OtherLoad, RUNS_MIN};
 
 use super::name;
 use crate::limits::PROGRAMS_FROM;
@@ -14,12 +14,15 @@ const STOLEN_FROM: f64 = 0.01;
 pub(super) fn between_runs(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
     let between = match record.unit() {
         DiffUnit::Pair => return Vec::new(),
-        DiffUnit::Trial if is_of_two_runs(record) => Some(
-            "Two runs, one after the other: what differs between runs of one and the same program (other programs, the layout in \
-             memory, the CPUs that the scheduler chose) is not in the intervals. `hosepipe diff --run` measures both in turns; or \
-             make three runs of each side or more: `hosepipe diff OLD… -- NEW…`."
-                .to_owned(),
-        ),
+        DiffUnit::Trial if is_of_two_runs(record) => {
+            let is_of_commands = judged.iter().all(|change| change.figure == DiffFigure::WallTime);
+            let in_turns = if is_of_commands { "compare" } else { "diff --run" };
+            Some(format!(
+                "Two runs, one after the other: what differs between runs of one and the same program (other programs, the layout in \
+                 memory, the CPUs that the scheduler chose) is not in the intervals. `hosepipe {in_turns}` measures both in turns; or \
+                 make three runs of each side or more: `hosepipe diff OLD… -- NEW…`."
+            ))
+        }
         DiffUnit::Trial => Some(format!(
             "{}, one after the other: too few to show what differs between runs of one and the same program, which is not in the \
              intervals. It takes {} of each side.",

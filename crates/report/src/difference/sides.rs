@@ -32,7 +32,7 @@ pub fn check(old: &Loaded, new: &Loaded, figures: &[impl Borrow<Vec<CaseFigures>
         if !matches!(record, Record::Bench(_) | Record::Compare(_) | Record::Study(_)) {
             return Err(format!(
                 "{name} is a record of `hosepipe {}`, which measures only once, so that its variation is unknown: compare records of \
-                 `bench` or `compare`, or measure both sides in turns: hosepipe diff --run 'OLD COMMAND' 'NEW COMMAND'",
+                 `bench` or `compare`, or measure both sides in turns: hosepipe compare 'OLD COMMAND' 'NEW COMMAND'",
                 record.kind()
             ));
         }

@@ -42,7 +42,7 @@ fn drawing(figure: &Chart) -> String {
 }
 
 fn series(name: &str, style: SeriesStyle, points: Vec<Point>) -> Series {
-    Series { name: name.to_owned(), style, points, model: Vec::new() }
+    Series { name: name.to_owned(), style, points }
 }
 
 #[test]
@@ -184,7 +184,6 @@ fn any_lines() -> impl Strategy<Value = ChartData> {
             name,
             style,
             points: points.into_iter().map(point).collect(),
-            model: Vec::new(),
         };
         ChartData::Lines(Lines {
             x_axis: axis("x", x_unit, x_scale),
@@ -299,7 +298,6 @@ fn what_was_measured_has_a_tick() {
             name: "pipe".to_owned(),
             style: SeriesStyle::Measured,
             points: values.map(point).to_vec(),
-            model: Vec::new(),
         };
         let x_axis = Axis::new("receivers", Unit::Count, Scale::Log);
         let y_axis = Axis::new("throughput", Unit::BytesPerS, Scale::Log);

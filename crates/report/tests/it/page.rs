@@ -122,14 +122,8 @@ fn compare() -> Loaded {
         seed: 1,
         trials: 7,
         warmup: 1,
-        looks: None,
-        elapsed_s: None,
-        order_is_certain: None,
-        precision_percent: None,
-        interrupted: false,
-        shell_start_s: None,
-        conditions: std::collections::BTreeMap::new(),
         results,
+        ..CompareRecord::default()
     };
     Loaded { name: "compare.json".to_owned(), record: Record::Compare(record) }
 }

@@ -68,15 +68,3 @@ fn too_few_rounds_for_so_many_pairs_are_said() {
         "To decide which of 45 pairs cross takes 11 rounds, and there were 9: --trials 11, or fewer";
     assert!(text.contains(sentence), "{text}");
 }
-
-/// Expected: mechanisms without a line in one row. Happened: a row for each, a dozen times "a line needs 4 block sizes".
-#[test]
-fn mechanisms_without_a_line_share_a_row() {
-    let sizes = [64, 1024, 4096, 65536];
-    let few =
-        ["tcp", "fifo", "udp"].map(|name| Mock::stream(name).block(64).gb_per_s(1.0, 1.0, Work::Copying));
-    let all = sizes.map(|bytes| Mock::stream("pipe").block(bytes).gb_per_s(1.0, 1.0, Work::Copying));
-    let text = plain(&record(all.into_iter().chain(few)), 160);
-    assert_eq!(text.matches("a line needs").count(), 1, "{text}");
-    assert!(text.contains("3 others") && text.contains("tcp, fifo, udp"), "{text}");
-}

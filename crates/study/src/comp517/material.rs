@@ -56,9 +56,9 @@ impl Preset {
 
     /// The text with the paths of the input in `folder`.
     pub fn text_at(&self, folder: &Path) -> String {
-        self.text
-            .replace("{file}", &quoted(&folder.join(FILE_NAME)))
-            .replace("{folder}", &quoted(&folder.join(FOLDER_NAME)))
+        let names = [("file", FILE_NAME), ("folder", FOLDER_NAME)];
+        let path = |place: &str| Some(quoted(&folder.join(names.iter().find(|(name, _)| *name == place)?.1)));
+        model::filled(&self.text, path)
     }
 
     /// The text as the study shows it.

@@ -1,16 +1,16 @@
 //! `comp517`: runs the study's pipelines over its five links and three others. Each part makes its input and removes it.
 
-use std::fs;
 use std::time::Instant;
+use std::{fs, io};
 
 use anyhow::Context;
 use mechanism::Folder;
-use model::CompareResult;
+use model::{CompareResult, describe_errno};
 use pipeline::Start;
 use pipeline::contest::{Contender, Contest, Follower};
 
 use super::{Comp517, Material, Preset, STUDY};
-use crate::run::{PartRun, WARM_UP_ROUNDS, refused, with_remedy};
+use crate::run::{PartRun, WARM_UP_ROUNDS, with_remedy};
 use crate::view::start_of;
 
 /// Measures the pipeline of a part over all links.
@@ -20,13 +20,18 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     let preset = Preset { text, material: study.material.scaled(run.request.scale) };
     let trials = run.made.series;
     run.set("material", preset.runs_on());
-    let folder = Folder::private();
-    let folder = folder.path().map_err(with_remedy)?;
+    let private = Folder::private();
+    let folder = private.path().map_err(with_remedy)?;
+    let no_input = |error: io::Error| {
+        let (input, why) = (folder.display(), describe_errno(&error));
+        let remedy = "another folder (TMPDIR=DIR), or a smaller --scale";
+        anyhow::anyhow!("the pipeline's input cannot be made in {input}: {why}: {remedy}")
+    };
     let made = preset.make(&folder, &mut || {
         run.observer.progress("making the pipeline's input", None);
         !run.is_stopped()
     });
-    made.map_err(refused("the pipeline's input"))?;
+    made.map_err(no_input)?;
 
     let shell = run.shell()?;
     let (text, shown) = (preset.text_at(&folder), preset.shown());
@@ -34,8 +39,7 @@ pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     // With the least input it takes as long as the start of its programs and links.
     if preset.has_input() {
         let (least, folder) = (Preset { material: Material::LEAST, ..preset }, folder.join("least"));
-        let made = fs::create_dir(&folder).and_then(|()| least.make(&folder, &mut || true));
-        made.map_err(refused("the pipeline's input"))?;
+        fs::create_dir(&folder).and_then(|()| least.make(&folder, &mut || true)).map_err(no_input)?;
         texts.push((least.text_at(&folder), start_of(&shown)));
     }
     let contenders = texts.iter().flat_map(|(text, shown)| {

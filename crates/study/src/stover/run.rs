@@ -25,7 +25,7 @@ use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
 use crate::run::{PartRun, StudyRequest, WARM_UP_ROUNDS, fit, stream, with_remedy};
-use crate::view::{Texts, fill, start_of, texts};
+use crate::view::{Texts, start_of, texts};
 
 /// Bytes at most of a failed pipeline's standard error that become part of the error.
 const MESSAGE_BYTES: usize = 1000;
@@ -49,8 +49,10 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
             if let Some(spec) = &way.spec {
                 columns.push((name, cases.len()));
                 cases.push(mechanism_case(spec, bytes, block_bytes)?);
-            } else if let Some(text) =
-                way.text.as_ref().and_then(|text| fill(text, &|name| known.get(name).cloned()))
+            } else if let Some(text) = way
+                .text
+                .as_ref()
+                .and_then(|text| model::filled_completely(text, |name| known.get(name).cloned()))
             {
                 columns.push((name.clone(), mechanisms + filters.len()));
                 let (record, shell) = (CaseRecord::new(Spec::plain("pipe")), &shell);
@@ -124,7 +126,8 @@ fn known_texts(run: &PartRun<'_>, study: &Stover, bytes: u64, folder: &Path) -> 
         ("file", Some(quoted(&folder.join("between")))),
     ]);
     for (name, text) in &study.filters {
-        let text = fill(text, &|name| known.get(name).cloned()).context("a filter of stover/study.toml")?;
+        let text = model::filled_completely(text, |name| known.get(name).cloned())
+            .context("a filter of stover/study.toml")?;
         known.insert(name.clone(), text);
     }
     Ok(known)
