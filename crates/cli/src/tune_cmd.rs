@@ -21,7 +21,7 @@ use report::read::Loaded;
 use report::tune::comments;
 use rustix::fs::FileType;
 
-use self::search::{Outcome, Search};
+use self::search::{Outcome, Search, Watchdog};
 use self::variant::Variant;
 use crate::destination::{Destination, OUTPUTS};
 use crate::outputs::Outputs;
@@ -31,6 +31,8 @@ use crate::{record, script, typed};
 
 /// Exit status if nothing faster was found.
 const NOTHING: u8 = 1;
+/// Longest search.
+const TIME_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Part of the time after which a run that has not ended is ended.
 const PATIENCE: u32 = 2;
 
@@ -89,10 +91,12 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let head = record::begin(true);
     let stop = StopRequest::listen()?;
     let began = Instant::now();
-    let watchdog = search::Watchdog::start(args.time * PATIENCE);
-    let search = Search::new(&args.text, &shell, &hosepipe, &stop, began, args.time);
-    let outcome = search.run()?;
-    let is_over = watchdog.is_over();
+    let time = args.time.min(TIME_MAX);
+    let watchdog = Watchdog::start(time * PATIENCE)?;
+    let search = Search::new(&args.text, &shell, &hosepipe, &stop, began, time);
+    let outcome = search.run();
+    let is_over = watchdog.finish();
+    let outcome = outcome?;
     let found = match outcome {
         Outcome::Refused(problem) => return usage(problem),
         Outcome::Done(found) => found,
@@ -100,7 +104,8 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let search_s = began.elapsed().as_secs_f64();
     let interrupted = stop.is_set() && !is_over;
     let record = TuneRecord { head, search_s, interrupted, ..*found };
-    let is_faster = record.is_faster();
+    // What was not compared with the original is no result.
+    let is_faster = record.is_faster() && record.equal;
     let script = args.script.as_ref().map_or(Ok(()), |file| file.write(&script_of(&record)));
     let style = Style { explain: args.explain, ..terminal::style() };
     args.outputs.show(Loaded::new("this run", record), &style)?;
@@ -126,7 +131,8 @@ pub(crate) fn suggestion(record: &RunRecord) -> Option<String> {
     let stage = record.stages.get(record.bottleneck.as_ref()?.stage?)?;
     let has_rule = Variant::new(&stage.command).has_idea();
     let text = &record.pipeline;
-    let is_tunable = record.wall_ns >= WORTH_NS && has_rule && safety::stops(text).is_none();
+    // tune gives no input.
+    let is_tunable = !has_input() && record.wall_ns >= WORTH_NS && has_rule && safety::stops(text).is_none();
     is_tunable
         .then(|| format!("`hosepipe tune {}` tries what makes it faster.", shell_quoted(text.as_bytes())))
 }

@@ -22,7 +22,7 @@ use crate::shell_run::{RunError, Summary, text_arguments};
 use crate::stuck::StuckWatch;
 
 /// Time at the start of a trial in which it is not looked whether it moves: most trials end before.
-const UNWATCHED: Duration = Duration::from_secs(1);
+const UNWATCHED: Duration = Duration::from_secs(5);
 
 /// How a text is run.
 #[derive(Debug, Clone, Default)]

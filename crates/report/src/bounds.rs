@@ -32,7 +32,7 @@ pub(crate) fn bounded(mut page: Document) -> Document {
 
 fn bound(block: &mut Block) {
     match block {
-        Block::Chart(figure) => bound_figure(figure),
+        Block::Chart(chart) => bound_chart(chart),
         Block::Table(table) => _ = bound_rows(table, ROWS_MAX),
         Block::Folded(_, tables) => bound_tables(tables),
         Block::Remarks(lines) => {
@@ -43,14 +43,14 @@ fn bound(block: &mut Block) {
     }
 }
 
-fn bound_figure(figure: &mut Chart) {
-    let left_out = match &mut figure.data {
+fn bound_chart(chart: &mut Chart) {
+    let left_out = match &mut chart.data {
         ChartData::Bars(bars) => bound_bars(bars),
         ChartData::Lines(lines) => bound_lines(lines),
         ChartData::Heat(heat) => bound_heat(heat),
         ChartData::Flow(flow) => truncated("stages", &mut flow.stages, STAGES_MAX).into_iter().collect(),
     };
-    left_out.iter().for_each(|sentence| figure.caption += &format!(" {sentence}"));
+    left_out.iter().for_each(|sentence| chart.caption += &format!(" {sentence}"));
 }
 
 /// "The first 80 of 50000 bars are shown; hosepipe report prints all."; `None` if all are shown.

@@ -195,6 +195,10 @@ pub(crate) const FIELDS: &str = "pipeline via trials=times_s mean_s stddev_s med
     times_fastest_low=times_fastest/low times_fastest_high=times_fastest/high stored_bytes output_bytes \
     output_hash status equal same_output parameters error";
 
+/// The same with `--fail-over`.
+const BASELINE_FIELDS: &str = "times_baseline=times_baseline/median times_baseline_low=times_baseline/low \
+    times_baseline_high=times_baseline/high";
+
 impl Show for CompareRecord {
     fn sections(&self, context: &Context) -> Vec<Section> {
         vec![section(self, context)]
@@ -205,6 +209,9 @@ impl Show for CompareRecord {
         let results: Vec<&CompareResult> = self.results.iter().collect();
         let mut sheet = Sheet::of_data(&results);
         sheet.fields(FIELDS, |result| *result);
+        if self.fail_over_percent.is_some() {
+            sheet.fields(BASELINE_FIELDS, |result| *result);
+        }
         let times = |result: &CompareResult| pipelines::cpu_times(result);
         sheet.fields("name", |result| *result);
         sheet.data("user_s", |result| times(result).map(|(user, _)| Unit::Seconds.of(user)));

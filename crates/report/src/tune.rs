@@ -103,6 +103,12 @@ fn changes(record: &TuneRecord) -> Table {
 
 /// On what the equality of each output rests.
 fn conditions(record: &TuneRecord) -> Vec<String> {
+    // Without the last contest nothing is shown.
+    if !record.equal {
+        return vec![
+            "Whether the output is the same was not shown: the last contest was not held.".to_owned(),
+        ];
+    }
     record.changes.iter().map(condition).collect()
 }
 
@@ -136,8 +142,8 @@ fn tried(one: &TuneLeftOut) -> String {
 pub fn comments(record: &TuneRecord) -> Vec<String> {
     let seconds = |time_s: Option<f64>| time_s.map_or("?".to_owned(), |time_s| time(time_s * 1e9));
     let mut lines = vec![format!("Before: {}", record.pipeline)];
-    if !record.is_faster() {
-        lines.push("Nothing faster was found.".to_owned());
+    if record.interval.is_none() {
+        lines.push("Nothing that is surely faster was found.".to_owned());
     } else {
         lines.push(format!(
             "{} instead of {}: {} of the time.",

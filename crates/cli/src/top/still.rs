@@ -37,8 +37,10 @@ impl LiveSearch {
             self.known = search.join().unwrap_or_default();
             self.ended = Some(Instant::now());
         }
-        note(snapshot, &self.known);
         let chains: Vec<Vec<i32>> = still(snapshot).map(|chain| pids(chain)).collect();
+        // What flowed meanwhile rests for another reason.
+        self.known.retain(|pids, _| chains.contains(pids));
+        note(snapshot, &self.known);
         let is_due = self.ended.is_none_or(|ended| ended.elapsed() > SEARCH_PAUSE);
         if is_due && self.search.is_none() && !chains.is_empty() {
             // Without a thread the causes stay unknown.

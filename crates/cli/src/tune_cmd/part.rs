@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 
+use pipeline::tune::safety;
 use pipeline::tune::script::Script;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -23,7 +24,8 @@ pub(super) struct Part {
 impl Part {
     /// About this share of the files that pipelines name. `None` where all of them is to be taken, or none is a text.
     pub(super) fn of(script: &Script, share: f64) -> Option<Self> {
-        if share > SHARE_MAX {
+        // What a text writes (`--yes`) must be of the whole input.
+        if share > SHARE_MAX || safety::stops(&script.to_string()).is_some() {
             return None;
         }
         let (mut files, mut open) = (Vec::new(), Vec::new());

@@ -3,12 +3,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use model::{CompareResult, Ratio, TuneChange, TuneLeftOut, TuneReason, TuneRecord};
+use model::{CompareResult, Ratio, TuneChange, TuneLeftOut, TuneReason, TuneRecord, shell_quoted};
 use pipeline::contest::{Contender, Contest, SHELL};
 use pipeline::link::LinkSpec;
 use pipeline::shell::{Kind, Shell};
@@ -35,6 +38,8 @@ const DUEL_SHARE: f64 = 0.12;
 const LAST_SHARE: f64 = 0.4;
 /// A contest has the time of so many runs of the original, if there is as much.
 const DUEL_TRIALS: f64 = 6.0;
+/// What is kept of the time for links and parts.
+const WHOLE_SHARE: f64 = 0.12;
 /// Where the input can be cut, a trial before the last contest takes about this share of the time.
 const TRIAL_SHARE: f64 = 1.0 / 120.0;
 
@@ -53,29 +58,36 @@ pub(super) enum Outcome {
 }
 
 /// Ends a trial that would take longer than the whole search may: as Ctrl-C does, but the search ends by itself.
-pub(super) struct Watchdog(Arc<AtomicBool>);
+pub(super) struct Watchdog {
+    is_over: Arc<AtomicBool>,
+    /// The thread ends when this does.
+    _search: Sender<()>,
+}
 
 impl Watchdog {
-    pub(super) fn start(time: Duration) -> Self {
+    /// # Errors
+    /// There is no thread for it.
+    pub(super) fn start(time: Duration) -> io::Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
+        let (search, ended) = channel::<()>();
         let noted = is_over.clone();
-        // Signals are for the main thread.
-        let _held = process::signals::NoSignals::block();
-        std::thread::spawn(move || {
-            std::thread::sleep(time);
-            noted.store(true, Relaxed);
+        process::spawn_thread("hosepipe-time", move || {
             // The first request is passed on to the trial, the second kills it.
-            for _ in 0..2 {
+            for wait in [time, GRACE] {
+                if ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                noted.store(true, Relaxed);
                 let _ =
                     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
-                std::thread::sleep(GRACE);
             }
-        });
-        Self(is_over)
+        })?;
+        Ok(Self { is_over, _search: search })
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.0.load(Relaxed)
+    /// Ends it. Returns whether the time was over.
+    pub(super) fn finish(self) -> bool {
+        self.is_over.load(Relaxed)
     }
 }
 
@@ -121,6 +133,8 @@ impl<'a> Search<'a> {
         if self.stop.is_set() {
             return Ok(Outcome::Done(Box::new(record)));
         }
+        record.original_s = Some(first.wall.as_secs_f64());
+        record.output_bytes = first.output.bytes;
         let second = self.once(self.text, TrialStderr::Hidden)?;
         if self.stop.is_set() {
             return Ok(Outcome::Done(Box::new(record)));
@@ -138,7 +152,6 @@ impl<'a> Search<'a> {
         }
         let original_s = second.wall.as_secs_f64();
         record.original_s = Some(original_s);
-        record.output_bytes = second.output.bytes;
         let mut best = Variant::new(self.text);
         let ground = Ground::new(&best, original_s, self.time.as_secs_f64() * TRIAL_SHARE);
         self.improve(&mut best, &ground, &mut record)?;
@@ -159,7 +172,7 @@ impl<'a> Search<'a> {
             }
             let affordable = (self.first_s() / ground.trial_s) as usize;
             if fresh.len() >= affordable {
-                let order = order.get_or_insert_with(|| self.busiest_stages(best));
+                let order = order.get_or_insert_with(|| self.busiest_stages(best, ground));
                 // Rules that make several stages simpler gain most.
                 let place =
                     |idea: &Idea| order.iter().position(|stage| *stage == idea.place).unwrap_or(order.len());
@@ -168,7 +181,7 @@ impl<'a> Search<'a> {
                 let changes = late.iter().filter_map(|(_, variant)| variant.changes.last());
                 record.left_out.extend(changes.map(|change| left_out(change, TuneReason::NoTime, None)));
             }
-            if fresh.is_empty() || self.stop.is_set() || self.left_s() <= 0.0 {
+            if fresh.is_empty() || self.stop.is_set() || self.rules_s() <= 0.0 {
                 return Ok(());
             }
             let mut promising = self.first_trials(best, fresh, ground, record)?;
@@ -179,7 +192,7 @@ impl<'a> Search<'a> {
             for (idea, ratio) in promising {
                 let Some(variant) = best.with(idea) else { continue };
                 tried.insert(variant.last_change());
-                match self.duel(&ground.text(best), &ground.text(&variant), ground.trial_s)? {
+                match self.duel(&ground.text(best), &ground.text(&variant), ground.trial_s, self.rules_s())? {
                     Verdict::Faster(ratio) => {
                         *best = variant;
                         if let Some(change) = best.changes.last_mut() {
@@ -200,10 +213,13 @@ impl<'a> Search<'a> {
     }
 
     /// The stages of a plain pipeline from 0, the one that used most CPU time first.
-    fn busiest_stages(&self, best: &Variant) -> Vec<usize> {
+    fn busiest_stages(&self, best: &Variant, ground: &Ground) -> Vec<usize> {
+        if best.script.as_pipeline().is_none() {
+            return Vec::new();
+        }
         let options =
             TrialOptions { via: LinkSpec::parse("pipe").ok(), stats: true, ..TrialOptions::default() };
-        let Ok(made) = trial(&self.start(), &best.text(), &options, TrialStderr::Hidden) else {
+        let Ok(made) = trial(&self.start(), &ground.text(best), &options, TrialStderr::Hidden) else {
             return Vec::new();
         };
         self.stop.note(made.ended_by);
@@ -255,7 +271,7 @@ impl<'a> Search<'a> {
                 break;
             }
             let mut change = TuneChange { before: text.clone(), after: whole.text.clone(), ..whole.change() };
-            match self.duel(&text, &whole.text, original_s)? {
+            match self.duel(&text, &whole.text, original_s, self.left_s())? {
                 Verdict::Faster(ratio) => {
                     change.ratio = Some(ratio);
                     text = whole.text;
@@ -277,12 +293,11 @@ impl<'a> Search<'a> {
         if changes.is_empty() {
             return Ok(());
         }
-        let left_s = (self.time.as_secs_f64() * LAST_SHARE).max(self.left_s());
-        let until = Instant::now() + Duration::from_secs_f64(left_s);
+        let until = self.began + self.time;
         let results = self.contest(&[self.text.to_owned(), text.clone()], ROUNDS, until, &is_in_vain)?;
         let [original, tuned] = &results[..] else { return Ok(()) };
         let found = compare(original, tuned);
-        if self.stop.is_set() && found.is_err() {
+        if self.stop.is_set() && matches!(found, Err(TuneReason::NoTime)) {
             // What is known: each change was faster in its own contest.
             let ratios = changes.iter().filter_map(|change| change.ratio);
             record.ratio = ratios.map(|ratio| ratio.median).product();
@@ -306,9 +321,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Whether a text is faster than another one, and gives the same.
-    fn duel(&self, old: &str, new: &str, trial_s: f64) -> anyhow::Result<Verdict> {
-        let left_s = self.left_s();
+    /// Whether a text is faster than another one, and gives the same; `trial_s` is about the time of a run, and `left_s` what is left for it.
+    fn duel(&self, old: &str, new: &str, trial_s: f64, left_s: f64) -> anyhow::Result<Verdict> {
         if left_s <= 0.0 || self.stop.is_set() {
             return Ok(Verdict::LeftOut(TuneReason::NoTime));
         }
@@ -328,7 +342,12 @@ impl<'a> Search<'a> {
 
     /// Seconds that first trials may take now.
     fn first_s(&self) -> f64 {
-        (self.time.as_secs_f64() * FIRST_SHARE).min(self.left_s())
+        (self.time.as_secs_f64() * FIRST_SHARE).min(self.rules_s())
+    }
+
+    /// Seconds until only links, parts and the last contest may begin.
+    fn rules_s(&self) -> f64 {
+        self.left_s() - self.time.as_secs_f64() * WHOLE_SHARE
     }
 
     /// Seconds until only the last contest may begin.
@@ -355,7 +374,7 @@ impl<'a> Search<'a> {
         until: Instant,
         is_enough: &dyn Fn(u32, &[&CompareResult]) -> bool,
     ) -> anyhow::Result<Vec<CompareResult>> {
-        let own = format!("{} ", self.hosepipe.display());
+        let own = format!("{} ", shell_quoted(self.hosepipe.as_os_str().as_bytes()));
         let contenders: Result<Vec<Contender>, _> = texts
             .iter()
             .map(|text| {

@@ -2,6 +2,7 @@
 
 use model::TuneChange;
 use pipeline::tune::rules::{Rule, rules};
+use pipeline::tune::safety;
 use pipeline::tune::script::Script;
 use pipeline::tune::text::{Pipeline, Stage};
 
@@ -35,9 +36,10 @@ impl Variant {
     /// Every rule at every place.
     pub(super) fn ideas(&self) -> Vec<Idea> {
         let pipelines = self.script.pipelines();
-        let places = pipelines
-            .iter()
-            .enumerate()
+        // What writes a file (`--yes`) is not changed: only standard output is compared.
+        let is_compared = |pipeline: &Pipeline| safety::stops(&pipeline.to_string()).is_none();
+        let compared = pipelines.iter().enumerate().filter(|(_, pipeline)| is_compared(pipeline));
+        let places = compared
             .flat_map(|(pipeline, found)| (0..found.places.len()).map(move |place| (pipeline, place)));
         let rules = || rules().iter().filter(|rule| rule.is_available());
         places.flat_map(|(pipeline, place)| rules().map(move |rule| Idea { rule, pipeline, place })).collect()

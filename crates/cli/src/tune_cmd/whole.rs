@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use model::{ByteSize, TuneChange, shell_quoted};
 use pipeline::shell::{Kind, Shell};
+use pipeline::tune::safety;
 use pipeline::tune::script::Script;
 use pipeline::tune::text::{Pipeline, Stage};
 
@@ -50,8 +51,10 @@ impl Whole {
 
 /// What can be tried with a plain pipeline, which `shell` runs.
 pub(super) fn wholes(script: &Script, shell: &Shell) -> Vec<Whole> {
-    let Some(pipeline) = script.as_pipeline() else { return Vec::new() };
-    let text = pipeline.to_string();
+    let text = script.to_string();
+    let Some(pipeline) = script.as_pipeline().filter(|_| safety::stops(&text).is_none()) else {
+        return Vec::new();
+    };
     let own = match shell.kind {
         Kind::Bash => String::new(),
         _ => format!("--shell {} ", shell_quoted(shell.name.as_bytes())),
@@ -170,6 +173,7 @@ fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pipeline::tune::rules::rules;
 
     fn parts(text: &str) -> Option<(String, String)> {
         let pipeline = Pipeline::parse(text).expect("plain");
@@ -187,6 +191,14 @@ mod tests {
         assert_eq!(made("awk '!n[$0]++' | sort"), None, "a table of what came before");
         assert_eq!(made("sed 1d | sort"), None);
         assert_eq!(made("grep -n x | sort"), None, "numbers of lines are not those of parts");
+    }
+
+    /// The table of the rule, which is added over parts, is the one that is known here.
+    #[test]
+    fn the_table_of_the_rule_is_known() {
+        let rule = rules().iter().find(|rule| rule.name == "count-by-hash").expect("a rule");
+        let made = rule.apply(&Pipeline::parse("sort | uniq -c").expect("plain"), 0).expect("it holds");
+        assert!(made.stages().next().is_some_and(counts));
     }
 
     #[test]

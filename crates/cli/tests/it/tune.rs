@@ -21,7 +21,8 @@ fn log(lab: &Lab, name: &str, lines: u32) -> String {
 }
 
 fn tune(lab: &Lab, text: &str, more: &[&str]) -> (Done, Option<TuneRecord>) {
-    let done = lab.run(&[&["tune", "--json", "-", "--time", "2s"], more, &["--", text]].concat());
+    let time: &[&str] = if more.contains(&"--time") { &[] } else { &["--time", "2s"] };
+    let done = lab.run(&[&["tune", "--json", "-"], time, more, &["--", text]].concat());
     let record = model::from_json(&done.stdout).ok();
     (done, record)
 }
@@ -80,6 +81,30 @@ fn what_writes_is_refused_and_nothing_is_run() {
     assert!(!out.exists());
     let (output, record) = tune(&lab, &text, &["--yes"]);
     assert!(record.is_some() && out.exists(), "{}", output.stderr);
+}
+
+/// Expected: what a pipeline writes is of the whole input, and by the commands as given. Happened: with --yes the file had a part of it, and
+/// "the output is the same" was said of no output.
+#[test]
+fn what_a_pipeline_writes_is_left_as_it_is() {
+    let lab = Lab::new();
+    let (file, out) = (log(&lab, "log", 60_000), lab.here("out"));
+    let text = format!("xargs -n1 echo <{file} | sort -r > {}", out.display());
+    let (done, record) = tune(&lab, &text, &["--yes", "--time", "100ms"]);
+    assert!(record.is_none_or(|record| !record.is_faster()), "{}", done.stderr);
+    let text = format!("sort -r {file} > {}", out.display());
+    let (done, record) = tune(&lab, &text, &["--yes", "--time", "300ms"]);
+    let record = record.unwrap_or_else(|| panic!("{}", done.stderr));
+    assert!(!record.is_faster() && record.changes.is_empty());
+    let written = fs::read_to_string(&out).expect("a file");
+    assert_eq!(written.lines().count(), 60_000);
+}
+
+#[test]
+fn a_search_may_be_given_any_time() {
+    let lab = Lab::new();
+    let done = lab.run(&["tune", "--time", "10000000000000000000s", "date +%N"]);
+    assert!(done.code() == 2 && !done.stderr.contains("panicked"), "{}", done.stderr);
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl<'a> Lexer<'a> {
                 }
                 '$' if self.begins_expansion(is_quoted) => {
                     if self.skip(&["{"]) {
-                        self.at += self.rest().find('}')? + 1;
+                        commands.extend(self.parameter()?);
                     } else if !is_quoted && self.skip(&["'"]) {
                         let mut is_escaped = false;
                         let is_end = |(_, letter): &(usize, char)| {
@@ -143,6 +143,31 @@ impl<'a> Lexer<'a> {
             }
         }
         (!is_quoted).then_some(Kind::Word { value, commands })
+    }
+
+    /// Reads up to the brace that ends a parameter, and returns the commands in it.
+    fn parameter(&mut self) -> Option<Vec<&'a str>> {
+        let (begin, mut depth) = (self.at, 0);
+        let mut is_escaped = false;
+        let end = self.rest().char_indices().find(|(at, letter)| {
+            let was_escaped = is_escaped;
+            is_escaped = *letter == '\\' && !was_escaped;
+            match letter {
+                _ if was_escaped => return false,
+                '{' if self.text[begin..begin + at].ends_with('$') => depth += 1,
+                '}' if depth == 0 => return true,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            false
+        })?;
+        self.at += end.0 + 1;
+        let inner = &self.text[begin..begin + end.0];
+        let commands = tokens(inner)?.into_iter().filter_map(|token| match token.kind {
+            Kind::Word { commands, .. } => Some(commands),
+            Kind::Redirection | Kind::Operator => None,
+        });
+        Some(commands.flatten().collect())
     }
 
     /// Whether a `$` that was just read is not one itself. `$'…'` and `$"…"` have escapes and translations.
@@ -200,6 +225,7 @@ mod tests {
         };
         assert_eq!(commands("\"x $(a \"b)\" | (c)) `d`\"$((1 + 2))"), ["a \"b)\" | (c)", "d", "(1 + 2)"]);
         assert_eq!(commands("'$(a)'"), Vec::<&str>::new());
+        assert_eq!(commands("${x:-$(a)${y:-`b`}}z"), ["a", "b"]);
     }
 
     /// Every word whose value is known is what bash makes of it.

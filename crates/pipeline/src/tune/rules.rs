@@ -41,6 +41,7 @@ struct Part {
     literal: bool,
     file: bool,
     count: bool,
+    field: bool,
     variables: Vec<String>,
     insert: Vec<String>,
     drop: Vec<String>,
@@ -58,6 +59,7 @@ struct Found {
     /// A word, as typed.
     file: Option<String>,
     count: Option<String>,
+    field: Option<String>,
 }
 
 /// All rules.
@@ -105,8 +107,15 @@ impl Rule {
             return None;
         }
         let mut changed = pipeline.clone();
+        // A new command does the work of several stages, of which one may have a variable.
+        let mut variables: Vec<String> = Vec::new();
+        for variable in stages.iter().flat_map(|stage| &stage.variables) {
+            if !variables.contains(variable) {
+                variables.push(variable.clone());
+            }
+        }
         for (at, (part, stage)) in (place..).zip(parts()) {
-            changed.places[at] = part.change(stage, &found)?;
+            changed.places[at] = part.change(stage, &variables, &found)?;
         }
         Some(changed)
     }
@@ -164,13 +173,20 @@ impl Part {
         if self.count {
             found.count = arguments.as_deref().and_then(lines_of_head);
         }
-        holds && (!self.file || found.file.is_some()) && (!self.count || found.count.is_some())
+        if self.field {
+            found.field = arguments.as_deref().and_then(printed_field);
+        }
+        holds
+            && (!self.field || found.field.is_some())
+            && (!self.file || found.file.is_some())
+            && (!self.count || found.count.is_some())
     }
 
     /// What takes the place of a stage; `None` if nothing would change, but for a stage that is only looked at.
-    fn change(&self, stage: &Stage, found: &Found) -> Option<Vec<Stage>> {
+    fn change(&self, stage: &Stage, variables: &[String], found: &Found) -> Option<Vec<Stage>> {
         if self.remove {
-            return Some(Vec::new());
+            // Where its messages go would be lost.
+            return stage.redirections.is_empty().then(Vec::new);
         }
         let mut new = stage.clone();
         let filled = |texts: &[String]| -> Option<Vec<Word>> {
@@ -182,11 +198,14 @@ impl Part {
             let (input, others) =
                 stage.redirections.iter().cloned().partition(|typed: &String| typed.starts_with('<'));
             before.push(Stage { words: filled(&self.before)?, redirections: input, ..stage.clone() });
-            new.words.retain(|word| operands(stage).all(|operand| operand != word));
+            let arguments = stage.arguments().iter();
+            let options = arguments.filter(|word| operands(stage).all(|operand| operand != *word)).cloned();
+            new.words = stage.words.first().cloned().into_iter().chain(options).collect();
             new.redirections = others;
         }
         if !self.words.is_empty() {
             new.words = filled(&self.words)?;
+            new.variables = variables.to_vec();
         }
         if let Some(program) = &self.program {
             *new.words.first_mut()? = Word::new(program);
@@ -215,17 +234,22 @@ impl Part {
 
 /// The arguments that are no options.
 fn operands(stage: &Stage) -> impl Iterator<Item = &Word> {
-    stage.arguments().iter().filter(|word| !word.text.starts_with('-') || word.text == "-")
+    let value = |word: &Word| word.value.clone().unwrap_or_else(|| word.text.clone());
+    stage.arguments().iter().filter(move |word| !value(word).starts_with('-') || value(word) == "-")
 }
 
 /// A text of a rule as words. `None` for operands that awk(1) would take for assignments.
 fn fill(text: &str, stage: &Stage, found: &Found) -> Option<Vec<Word>> {
     if text == "{operands}" {
-        let operands: Vec<Word> = operands(stage).cloned().collect();
+        // The first operand of awk is its program.
+        let programs =
+            usize::from(found.field.is_some() && stage.program().is_some_and(|name| name.ends_with("awk")));
+        let operands: Vec<Word> = operands(stage).skip(programs).cloned().collect();
         return operands.iter().all(|word| !word.text.contains('=')).then_some(operands);
     }
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
     let text = text.replace("{cpus}", &cpus.to_string());
+    let text = text.replace("{field}", found.field.as_deref().unwrap_or_default());
     Some(vec![Word::new(&text.replace("{count}", found.count.as_deref().unwrap_or_default()))])
 }
 
@@ -234,6 +258,13 @@ fn is_literal(word: &Word) -> bool {
     let Some(pattern) = &word.value else { return false };
     !pattern.is_empty()
         && !pattern.contains(['\\', '.', '*', '[', ']', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\n'])
+}
+
+/// The field that awk prints of each line, if that is all it does.
+fn printed_field(arguments: &[&str]) -> Option<String> {
+    let program = arguments.first()?.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let number = program.trim_end_matches(';').strip_prefix("print")?.trim().strip_prefix('$')?;
+    number.parse::<u32>().ok().map(|number| number.to_string())
 }
 
 /// The number of lines that `head` prints with these arguments.
@@ -359,6 +390,16 @@ mod tests {
         assert_eq!(
             made(text, "count-by-hash@2").as_deref(),
             Some(&*format!(r#"cut -d" " -f7 | {awk} | sort -k1.9 | sort -rn"#))
+        );
+        assert_eq!(
+            made("awk '{ print $6 }' f | sort | uniq -c | sort -rn", "count-fields-and-order@1").as_deref(),
+            Some(r#"awk '{n[$6]++} END {for (line in n) printf "%7d %s\n", n[line], line}' f | sort -rn"#)
+        );
+        assert_eq!(made("awk -F, '{print $6}' | sort | uniq -c", "count-fields@1"), None);
+        assert_eq!(made("awk '{print $6, $7}' | sort | uniq -c", "count-fields@1"), None);
+        let made_of_bytes = made("LC_ALL=C sort | uniq -c", "count-by-hash@1").expect("it holds");
+        assert!(
+            made_of_bytes.starts_with("LC_ALL=C awk") && made_of_bytes.ends_with("| LC_ALL=C sort -k1.9")
         );
         assert_eq!(made("sort -k2 | uniq -c", "count-by-hash@1"), None, "only whole lines are counted");
         assert_eq!(made("sort f | uniq", "sort-unique@1").as_deref(), Some("sort -u f"));

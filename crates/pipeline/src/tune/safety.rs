@@ -98,18 +98,26 @@ impl Argument {
 fn stops_command(words: &[Argument]) -> Option<String> {
     const BEFORE: &[&str] =
         &["!", "{", "}", "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "time", "esac"];
-    const HEADS: &[&str] = &["for", "case", "select", "function", "[["];
+    const HEADS: &[&str] = &["for", "case", "select", "[["];
     let is_before = |word: &&Argument| is_assignment(&word.value) || BEFORE.contains(&word.value.as_str());
+    // The loop that reads a pipe.
+    let is_loop =
+        words.iter().take_while(is_before).any(|word| word.value == "while" || word.value == "until");
     let mut words = &words[words.iter().take_while(is_before).count()..];
     // Options of `time`.
     while words.first().is_some_and(|word| word.value == "-p") {
         words = &words[1..];
     }
+    // Its name.
+    if words.first().is_some_and(|word| word.value == "function") {
+        return stops_command(words.get(2..)?);
+    }
     let first = words.first()?;
     if HEADS.contains(&first.value.as_str()) {
         return None;
     }
-    if !first.is_known || has(&lists().of_shells, &first.value) {
+    let is_of_shell = has(&lists().of_shells, &first.value) && !(is_loop && first.value == "read");
+    if !first.is_known || is_of_shell {
         return Some(first.value.clone());
     }
     stops_program(words)
@@ -131,11 +139,12 @@ fn stops_program(words: &[Argument]) -> Option<String> {
     }
     // tar(1) takes its letters without a dash, too.
     let of_tar = |one: &Options| {
-        name == "tar"
-            && arguments.first().is_some_and(|word| word.contains(|letter| one.letters.contains(letter)))
+        let first = arguments.first().filter(|word| name == "tar" && !word.starts_with('-'));
+        first.is_some_and(|word| word.contains(|letter| one.letters.contains(letter)))
     };
     let replaces = |one: &Options| !of_tar(one) && !arguments.iter().any(|word| one.has(word));
-    if operands().next().is_some() && of(&lists().replaces).any(replaces) {
+    let is_given_files = operands().next().is_some() || name == "tar";
+    if is_given_files && of(&lists().replaces).any(replaces) {
         return Some(name.to_owned());
     }
     if let Some(text) = arguments.iter().find(|text| text_writes(name, text)) {
@@ -151,9 +160,13 @@ fn stops_program(words: &[Argument]) -> Option<String> {
     let words = &words[1..];
     match name {
         "find" => {
-            let starts = |word: &Argument| word.value.starts_with("-exec");
-            let at = words.iter().position(starts)?;
-            stops_program(&words[at + 1..])
+            let starts = |at: &usize| words[*at].value.starts_with("-exec");
+            (0..words.len()).filter(starts).find_map(|at| stops_program(&words[at + 1..]))
+        }
+        // Two files, and no number of fields: the second one is written.
+        "uniq" => {
+            let is_file = |word: &&&&str| !word.starts_with(|letter: char| letter.is_ascii_digit());
+            (operands().filter(|word| is_file(&word)).count() > 1).then(|| name.to_owned())
         }
         _ if has(&lists().starters, name) => stops_started(words),
         _ => None,
@@ -163,6 +176,13 @@ fn stops_program(words: &[Argument]) -> Option<String> {
 /// The same for the words behind a starter: its options, and the program.
 fn stops_started(words: &[Argument]) -> Option<String> {
     let is_amount = |word: &str| word.starts_with(|letter: char| letter.is_ascii_digit());
+    // A long option may have its value in the next word: then any word may be the program.
+    if words
+        .iter()
+        .any(|word| word.value.starts_with("--") && word.value.len() > 2 && !word.value.contains('='))
+    {
+        return (0..words.len()).find_map(|at| stops_program(&words[at..]));
+    }
     let mut at = 0;
     while let Some(word) = words.get(at).map(|word| word.value.as_str()) {
         at += match word {
@@ -217,10 +237,11 @@ fn text_writes(name: &str, text: &str) -> bool {
         let is_command = before.is_none_or(|letter| letter.is_ascii_digit() || "/;{}$!\n".contains(letter));
         is_command && text[at + 1..].starts_with([' ', '\t'])
     };
+    let is_flag = |letter: char| "gpiIMm0123456789".contains(letter);
     let flags = text.strip_prefix('s').and_then(|rest| rest.rsplit(rest.chars().next()?).next());
     text.match_indices(['w', 'W', 'e']).any(|(at, _)| of_command(at))
         || flags.is_some_and(|flags| {
-            flags.len() < text.len() - 1 && flags.starts_with(['e', 'w']) || flags.ends_with("ge")
+            flags.len() + 2 < text.len() && flags.trim_start_matches(is_flag).starts_with(['e', 'w'])
         })
 }
 
@@ -289,6 +310,17 @@ mod tests {
             ("$(echo touch) x", "$(echo touch)"),
             ("/usr/bin/tou?h x", "/usr/bin/tou?h"),
             ("gzip -9 f", "gzip"),
+            ("echo ${x:-$(touch x)}", "touch"),
+            ("tar --extract -f x.tar", "tar"),
+            ("tar -x --file=x.tar", "tar"),
+            ("find . -exec grep x {} + -exec rm {} +", "rm"),
+            ("flock f touch x", "flock"),
+            ("ls | xargs --arg-file F touch x", "touch"),
+            ("ls | parallel 'rm {}'", "parallel"),
+            ("function f { touch x; }; f", "touch"),
+            ("sed 's/a/b/gw out' f", "sed s/a/b/gw out"),
+            ("uniq f out", "uniq"),
+            ("read x; echo $x", "read"),
             ("sort -o f f", "sort -o"),
             ("dd if=a of=b", "dd of=b"),
             ("gzip f", "gzip"),
@@ -315,6 +347,8 @@ mod tests {
             "tar -tf a.tar xfile | wc -l",
             "tar tf undo.tar",
             "tar -xOf a.tar f | wc",
+            "sort f | while read x; do echo $x; done",
+            "find -L . -name x | uniq -f 1 | uniq -c",
             "gzip -9c f | wc; zstd -dqc f | wc",
             "find . -name make | xargs grep -l rm",
             "timeout 5 grep mail f",

@@ -145,7 +145,7 @@ fn section(section: &Section, palette: &Palette) -> Markup {
 
 fn block(block: &Block, palette: &Palette) -> Markup {
     match block {
-        Block::Chart(figure) => self::figure(figure, palette),
+        Block::Chart(drawn) => chart(drawn, palette),
         Block::Table(table) => self::table(table),
         Block::Folded(heading, tables) => html! {
             details {
@@ -166,22 +166,22 @@ fn block(block: &Block, palette: &Palette) -> Markup {
     }
 }
 
-fn figure(figure: &Chart, palette: &Palette) -> Markup {
-    let [wide, narrow] = figure.inline(palette);
+fn chart(chart: &Chart, palette: &Palette) -> Markup {
+    let [wide, narrow] = chart.inline(palette);
     html! {
-        figure id=(figure.id) {
+        figure id=(chart.id) {
             figcaption {
-                h3 { (figure.title) }
-                p { (with_words(&figure.caption)) }
+                h3 { (chart.title) }
+                p { (with_words(&chart.caption)) }
             }
             div.chart { (wide) (narrow) }
             div.tools {
                 button.quiet.reset type="button" hidden { "Show all" }
-                button.quiet.save type="button" aria-label={ "Save as SVG: " (figure.title) } { "Save SVG" }
+                button.quiet.save type="button" aria-label={ "Save as SVG: " (chart.title) } { "Save SVG" }
             }
             details {
                 summary { "As a table" }
-                (table(&figure.table()))
+                (table(&chart.table()))
             }
         }
     }
