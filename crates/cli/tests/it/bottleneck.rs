@@ -389,7 +389,7 @@ fn stages_that_the_shell_did_not_wait_for_are_shown() {
     assert_eq!(record.bottleneck.and_then(|found| found.stage), Some(1), "{said}");
     // The shell alone is ended: timeout(1) would continue what is stopped.
     let lab = Lab::new();
-    let text = "(sleep 1; kill -TERM $$; sleep 2; kill -KILL $(cat stopped)) & yes | sh -c 'echo $$ >stopped; kill -STOP $$; cat' | cat";
+    let text = "(sleep 1; kill -TERM $$; sleep 1; kill -KILL $(cat stopped)) & yes | sh -c 'echo $$ >stopped; kill -STOP $$; cat' | cat";
     lab.run(&["run", "--json", "r.json", text]).expect_code(143);
     let json = fs::read_to_string(lab.here("r.json")).expect("a record");
     let record: RunRecord = serde_json::from_str(&json).expect("JSON");
