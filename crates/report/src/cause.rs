@@ -157,7 +157,7 @@ mod tests {
                 Cause::Computes { cpu_share: 0.95, tips: sorts.clone() },
                 Some(1),
                 format!(
-                    "{holds}63 % of the time was up to it, and it computed for 95 % of that. Try LC_ALL=C, which orders by bytes instead of \
+                    "{holds}the others waited for it 63 % of the time, and it computed for 95 % of that. Try LC_ALL=C, which orders by bytes instead of \
                      the language."
                 ),
             ),
@@ -173,34 +173,34 @@ mod tests {
                 Cause::Queues { queued_share: 0.5, cpu_share: 0.0, tips: sorts },
                 Some(1),
                 format!(
-                    "{holds}63 % of the time was up to it, and it waited for a CPU for 50 % of that, because others, stages of this pipeline \
+                    "{holds}the others waited for it 63 % of the time, and it waited for a CPU for 50 % of that, because others, stages of this pipeline \
                      or not, used the CPUs. It computed for 0 %. Try LC_ALL=C, which orders by bytes instead of the language."
                 ),
             ),
             (
                 Cause::Disk { disk_share: 0.8 },
                 Some(1),
-                format!("{holds}63 % of the time was up to it, and it waited for a disk for 80 % of that."),
+                format!("{holds}the others waited for it 63 % of the time, and it waited for a disk for 80 % of that."),
             ),
             (
                 Cause::Stopped { stopped_share: 0.9 },
                 Some(1),
                 format!(
-                    "{holds}63 % of the time was up to it, and it was stopped by a signal (SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU) for 90 % of that."
+                    "{holds}the others waited for it 63 % of the time, and it was stopped by a signal (SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU) for 90 % of that."
                 ),
             ),
             (
                 Cause::SharedPipe { with: "sleep 1".to_owned(), waited_share: 0.9 },
                 Some(1),
                 format!(
-                    "{holds}63 % of the time was up to it, and it waited for `sleep 1`, with which it shares a pipe, for 90 % of that."
+                    "{holds}the others waited for it 63 % of the time, and it waited for `sleep 1`, with which it shares a pipe, for 90 % of that."
                 ),
             ),
             (
                 Cause::Sleeps { cpu_share: Some(0.05) },
                 Some(1),
                 format!(
-                    "{holds}63 % of the time was up to it, and it slept, waiting for a timer or for something outside the pipeline. It \
+                    "{holds}the others waited for it 63 % of the time, and it slept, waiting for a timer or for something outside the pipeline. It \
                      computed for 5 %."
                 ),
             ),
@@ -224,7 +224,7 @@ mod tests {
             (
                 Cause::AllPartitions,
                 Some(1),
-                "`sort -u` holds the runs up: 63 % of their time was up to it.".to_owned(),
+                "`sort -u` holds the runs up: the others waited for it 63 % of their time.".to_owned(),
             ),
         ] {
             assert_eq!(sentence(&run(&["cat f", "sort -u"]), &found(stage, cause)), expected);
