@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use model::{ByteSize, TuneChange, shell_quoted};
+use model::{ByteSize, TuneChange, file_on_path, shell_quoted};
 use pipeline::shell::{Kind, Shell};
 use pipeline::tune::safety;
 use pipeline::tune::script::Script;
@@ -73,7 +73,21 @@ pub(super) fn wholes(script: &Script, shell: &Shell) -> Vec<Whole> {
     if copies::alignment_has_effect() {
         all.push(run("align-buffers", "--align-buffers "));
     }
+    all.extend(one_cpu(&text, shell));
     all
+}
+
+/// All stages on one CPU, whose caches then hold what flows between them.
+fn one_cpu(text: &str, shell: &Shell) -> Option<Whole> {
+    let cpu = host::cpus().first()?.id;
+    file_on_path("taskset")?;
+    let [shell, text] = [shell.name.as_bytes(), text.as_bytes()].map(shell_quoted);
+    Some(Whole {
+        rule: "one-cpu",
+        text: format!("taskset -c {cpu} {shell} -c {text}"),
+        equal: None,
+        differs: Some("a program that asks for the number of CPUs is answered 1"),
+    })
 }
 
 /// The pipeline over parts of its only input file.
@@ -152,20 +166,26 @@ fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
     let mut mapped = stages.iter().take_while(is_by_line).take_while(|stage| !counts(stage)).count();
     let arguments =
         |stage: &Stage| stage.arguments().iter().map(|word| word.text.clone()).collect::<Vec<_>>();
-    let sum = match stages.get(mapped) {
-        Some(next) if counts(next) => Some(SUM_COUNTS),
-        Some(next) if next.program() == Some("wc") && arguments(next) == ["-l"] => Some(SUM),
-        Some(next) if next.program() == Some("grep") && arguments(next).contains(&"-c".to_owned()) => {
-            Some(SUM)
+    let is = |stage: &Stage, name: &str| stage.program() == Some(name);
+    // What also runs over parts, and what is then made of its results.
+    let (more, again) = match &stages[mapped..] {
+        [next, ..] if counts(next) => (1, SUM_COUNTS.to_owned()),
+        [next, ..] if is(next, "wc") && arguments(next) == ["-l"] => (1, SUM.to_owned()),
+        [next, ..] if is(next, "grep") && arguments(next).contains(&"-c".to_owned()) => (1, SUM.to_owned()),
+        // The first lines are among the first ones of the parts.
+        [first, next, ..]
+            if is(first, "sort") && is(next, "head") && !arguments(next).concat().contains('c') =>
+        {
+            (2, text(&stages[mapped..mapped + 2]))
         }
-        _ => None,
+        _ => (0, String::new()),
     };
-    mapped += usize::from(sum.is_some());
+    mapped += more;
     let last = stages[..mapped].last()?;
     // A part without a match is no failure.
     let end = if is_grep(last) { " || [ $? -eq 1 ]" } else { "" };
     let rest = text(&stages[mapped..]);
-    let reduce = [sum.unwrap_or_default(), &rest].into_iter().filter(|part| !part.is_empty());
+    let reduce = [again.as_str(), &rest].into_iter().filter(|part| !part.is_empty());
     let reduce = reduce.collect::<Vec<_>>().join(" | ");
     Some((text(&stages[..mapped]) + end, if reduce.is_empty() { "cat".to_owned() } else { reduce }))
 }
@@ -183,7 +203,13 @@ mod tests {
     #[test]
     fn the_longest_beginning_that_treats_lines_runs_over_parts() {
         let made = |text| parts(text).map(|(map, reduce)| format!("{map} / {reduce}"));
-        assert_eq!(made("grep a | cut -f1 | sort | head").as_deref(), Some("grep a | cut -f1 / sort | head"));
+        assert_eq!(made("grep a | sort | uniq").as_deref(), Some("grep a || [ $? -eq 1 ] / sort | uniq"));
+        assert_eq!(
+            made("cut -f1 | sort -n | head -n 5 | wc").as_deref(),
+            Some("cut -f1 | sort -n | head -n 5 / sort -n | head -n 5 | wc")
+        );
+        assert_eq!(made("sort -k2 | head").as_deref(), Some("sort -k2 | head / sort -k2 | head"));
+        assert_eq!(made("sort | head -c5"), None);
         assert_eq!(made("tr a b | grep c").as_deref(), Some("tr a b | grep c || [ $? -eq 1 ] / cat"));
         assert_eq!(made("tr a b | wc -l").as_deref(), Some(&*format!("tr a b | wc -l / {SUM}")));
         assert_eq!(made("grep -c x").as_deref(), Some(&*format!("grep -c x || [ $? -eq 1 ] / {SUM}")));
