@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use model::{RunRecord, TuneRecord, shell_quoted};
+use pipeline::shell::Kind;
 use pipeline::tune::safety;
 use report::Style;
 use report::read::Loaded;
@@ -87,17 +88,19 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     if !std::io::stdin().is_terminal() && has_input() {
         terminal::remark("tune gives the pipeline no input: name a file in it.");
     }
+    if shell.kind == Kind::Fish {
+        return usage("texts of fish are not read: --shell names another shell");
+    }
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let head = record::begin(true);
     let stop = StopRequest::listen()?;
     let began = Instant::now();
     let time = args.time.min(TIME_MAX);
     let watchdog = Watchdog::start(time * PATIENCE)?;
-    let search = Search::new(&args.text, &shell, &hosepipe, &stop, began, time);
+    let search = Search { text: &args.text, shell: &shell, hosepipe: &hosepipe, stop: &stop, began, time };
     let outcome = search.run();
     let is_over = watchdog.finish();
-    let outcome = outcome?;
-    let found = match outcome {
+    let found = match outcome? {
         Outcome::Refused(problem) => return usage(problem),
         Outcome::Done(found) => found,
     };
@@ -116,7 +119,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     Ok(if is_faster { ExitCode::SUCCESS } else { NOTHING.into() })
 }
 
-/// Whether standard input is a file or a pipe, from which somebody may expect the pipeline to read.
+/// Whether standard input is a file or a pipe, which a user may expect the pipeline to read.
 fn has_input() -> bool {
     let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::RegularFile | FileType::Fifo))

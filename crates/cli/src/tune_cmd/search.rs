@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use model::{CompareResult, Ratio, TuneChange, TuneLeftOut, TuneReason, TuneRecord, shell_quoted};
 use pipeline::contest::{Contender, Contest, SHELL};
 use pipeline::link::LinkSpec;
-use pipeline::shell::{Kind, Shell};
+use pipeline::shell::Shell;
 use pipeline::{Start, Trial, TrialOptions, TrialStderr, trial};
 
 use super::judge::{compare, is_clear, is_in_vain};
@@ -36,7 +36,7 @@ const ROUNDS: u32 = 7;
 const FIRST_SHARE: f64 = 0.3;
 const DUEL_SHARE: f64 = 0.12;
 const LAST_SHARE: f64 = 0.4;
-/// A contest has the time of so many runs of the original, if there is as much.
+/// A contest has the time of this number of runs of the original, if that is left.
 const DUEL_TRIALS: f64 = 6.0;
 /// What is kept of the time for links and parts.
 const WHOLE_SHARE: f64 = 0.12;
@@ -93,26 +93,17 @@ impl Watchdog {
 
 /// What every trial needs.
 pub(super) struct Search<'a> {
-    text: &'a str,
-    shell: &'a Shell,
-    hosepipe: &'a Path,
-    stop: &'a StopRequest,
-    began: Instant,
-    time: Duration,
+    pub(super) text: &'a str,
+    pub(super) shell: &'a Shell,
+    /// The file of this program.
+    pub(super) hosepipe: &'a Path,
+    pub(super) stop: &'a StopRequest,
+    pub(super) began: Instant,
+    /// Begin no more trials after this.
+    pub(super) time: Duration,
 }
 
-impl<'a> Search<'a> {
-    pub(super) fn new(
-        text: &'a str,
-        shell: &'a Shell,
-        hosepipe: &'a Path,
-        stop: &'a StopRequest,
-        began: Instant,
-        time: Duration,
-    ) -> Self {
-        Self { text, shell, hosepipe, stop, began, time }
-    }
-
+impl Search<'_> {
     /// Searches until nothing is left to try, or until the time is over.
     pub(super) fn run(&self) -> anyhow::Result<Outcome> {
         let mut record = TuneRecord {
@@ -123,11 +114,6 @@ impl<'a> Search<'a> {
             ratio: 1.0,
             ..TuneRecord::default()
         };
-        if self.shell.kind == Kind::Fish {
-            return Ok(Outcome::Refused(
-                "texts of fish are not read: --shell names another shell".to_owned(),
-            ));
-        }
         // The first run warms the caches; the second shows whether the output is always the same.
         let first = self.once(self.text, TrialStderr::Shown)?;
         if self.stop.is_set() {
@@ -178,8 +164,7 @@ impl<'a> Search<'a> {
                     |idea: &Idea| order.iter().position(|stage| *stage == idea.place).unwrap_or(order.len());
                 fresh.sort_by_key(|(idea, _)| (place(idea), Reverse(idea.rule.stages())));
                 let late = fresh.split_off(fresh.len().min(affordable.saturating_sub(1).max(1)));
-                let changes = late.iter().filter_map(|(_, variant)| variant.changes.last());
-                record.left_out.extend(changes.map(|change| left_out(change, TuneReason::NoTime, None)));
+                late.iter().for_each(|(_, variant)| leave_out(record, variant, TuneReason::NoTime, None));
             }
             if fresh.is_empty() || self.stop.is_set() || self.rules_s() <= 0.0 {
                 return Ok(());
@@ -200,10 +185,7 @@ impl<'a> Search<'a> {
                         }
                         has_changed = true;
                     }
-                    Verdict::LeftOut(reason) => {
-                        let change = variant.changes.last();
-                        record.left_out.extend(change.map(|change| left_out(change, reason, Some(ratio))));
-                    }
+                    Verdict::LeftOut(reason) => leave_out(record, &variant, reason, Some(ratio)),
                 }
             }
             if !has_changed {
@@ -252,8 +234,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
             };
-            let change = variant.changes.last();
-            record.left_out.extend(change.map(|change| left_out(change, reason, ratio.ok())));
+            leave_out(record, variant, reason, ratio.ok());
         }
         Ok(promising)
     }
@@ -428,6 +409,11 @@ impl Ground {
 enum Verdict {
     Faster(Ratio),
     LeftOut(TuneReason),
+}
+
+/// Notes that a variant's last change is left out.
+fn leave_out(record: &mut TuneRecord, variant: &Variant, reason: TuneReason, ratio: Option<f64>) {
+    record.left_out.extend(variant.changes.last().map(|change| left_out(change, reason, ratio)));
 }
 
 fn left_out(change: &TuneChange, reason: TuneReason, ratio: Option<f64>) -> TuneLeftOut {

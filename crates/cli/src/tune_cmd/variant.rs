@@ -1,7 +1,7 @@
 //! A variant of the pipeline: the changes that were made to it, and its text.
 
 use model::TuneChange;
-use pipeline::tune::rules::{Rule, rules};
+use pipeline::tune::rules::{Rule, available};
 use pipeline::tune::safety;
 use pipeline::tune::script::Script;
 use pipeline::tune::text::{Pipeline, Stage};
@@ -41,8 +41,9 @@ impl Variant {
         let compared = pipelines.iter().enumerate().filter(|(_, pipeline)| is_compared(pipeline));
         let places = compared
             .flat_map(|(pipeline, found)| (0..found.places.len()).map(move |place| (pipeline, place)));
-        let rules = || rules().iter().filter(|rule| rule.is_available());
-        places.flat_map(|(pipeline, place)| rules().map(move |rule| Idea { rule, pipeline, place })).collect()
+        places
+            .flat_map(|(pipeline, place)| available().iter().map(move |rule| Idea { rule, pipeline, place }))
+            .collect()
     }
 
     /// Whether a rule holds somewhere.

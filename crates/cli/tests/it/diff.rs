@@ -306,7 +306,7 @@ fn a_signal_keeps_what_was_finished() {
     let args = ["diff", "--run", "--trials", "1000", "--json", "-", hosepipe, hosepipe];
     let bench = ["--", "bench", "pipe", "--block", "4KiB", "--count", "100", "--workload", "stream"];
     let running = lab.start(lab.command(&[&args[..], &bench].concat()));
-    // Its fourth child is of a pair that counts; the first two told their version.
+    // Its fourth child is of a pair that counts; the first two printed their versions.
     let mut seen = std::collections::HashSet::new();
     until("six children", 3 * soon(), || {
         seen.extend(running.children().into_iter().map(|(pid, _)| pid));
@@ -352,17 +352,17 @@ fn a_command_that_ignores_signals_ends_all_the_same() {
 #[test]
 fn an_endless_file_is_no_record_and_two_commands_are_no_hosepipes() {
     let lab = Lab::new();
-    let told = |args: &[&str], words: &str| {
+    let refuses = |args: &[&str], words: &str| {
         let done = lab.run(args).expect_code(2);
         assert!(done.stderr.contains(words), "{args:?}: {}", done.stderr);
     };
     // Not after a GiB of it.
-    told(&["diff", "/dev/zero", "/dev/zero"], "/dev/zero: this is not a record: it does not begin with {");
-    told(
+    refuses(&["diff", "/dev/zero", "/dev/zero"], "/dev/zero: this is not a record: it does not begin with {");
+    refuses(
         &["diff", "--run", "sort a", "true"],
         "two commands are compared by `hosepipe compare --fail-over 10 'sort a' 'true'`",
     );
-    told(&["diff", "--run", "true", "true", "--", "bench"], "--run takes two hosepipes");
+    refuses(&["diff", "--run", "true", "true", "--", "bench"], "--run takes two hosepipes");
 }
 
 /// Expected: what was measured to another host, in another shell or after another --prepare is another case.

@@ -223,7 +223,7 @@ fn what_cannot_be_resumed_is_told() {
 
 /// Expected: a study that finds no room says where, why, and what to do. On a file system of its own with few inodes.
 #[test]
-fn a_small_disk_is_told_with_a_remedy() {
+fn a_small_disk_is_an_error_with_a_remedy() {
     let lab = Lab::new();
     let script = "mount -t tmpfs -o size=16m,nr_inodes=600 none \"$TMPDIR\" && exec \"$0\" \"$@\"";
     let Some(wrapper) = unshare(&["--mount"], script) else { return };

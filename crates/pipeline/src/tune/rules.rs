@@ -74,8 +74,12 @@ pub fn rules() -> &'static [Rule] {
     &RULES.rule
 }
 
-/// The programs that a rule starts and that are not on every machine.
-const FROM_PACKAGES: &[&str] = &["awk"];
+/// The rules whose programs are on this machine; they are looked for once.
+pub fn available() -> &'static [&'static Rule] {
+    static AVAILABLE: LazyLock<Vec<&Rule>> =
+        LazyLock::new(|| rules().iter().filter(|rule| rule.is_available()).collect());
+    &AVAILABLE
+}
 
 impl Rule {
     /// Number of stages that it is for, in a row.
@@ -83,12 +87,10 @@ impl Rule {
         self.stage.len()
     }
 
-    /// Whether the programs are there that it needs, and not in use under another name already.
-    pub fn is_available(&self) -> bool {
-        let needs = self.needs.iter().map(String::as_str);
+    /// Whether the programs that it starts are on PATH.
+    fn is_available(&self) -> bool {
         let starts = self.stage.iter().flat_map(|part| [part.words.first(), part.before.first()]).flatten();
-        let starts = starts.map(String::as_str).filter(|name| FROM_PACKAGES.contains(name));
-        needs.chain(starts).all(|name| file_on_path(name).is_some())
+        self.needs.iter().chain(starts).all(|name| file_on_path(name).is_some())
     }
 
     /// Whether all words of the stages at a place are known: else one of them may be an option.
