@@ -1,21 +1,19 @@
 //! Sentences with placeholders.
 
+use model::filled_completely;
+
 /// A text with its placeholders, as in "{name}", filled. A part in brackets is left out if one of its placeholders has no value or an empty one; the
 /// whole is `None` if one outside of them has none.
 pub(crate) fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['[', '{']) {
-        filled += &rest[..at];
-        let may_lack = rest[at..].starts_with('[');
-        let (inside, after) = rest[at + 1..].split_once(if may_lack { ']' } else { '}' })?;
-        filled += &match may_lack {
-            true => self::filled(inside, value).unwrap_or_default(),
-            false => value(inside).filter(|value| !value.is_empty())?,
-        };
+    let complete = |part: &str| filled_completely(part, |name| value(name).filter(|value| !value.is_empty()));
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once('[') {
+        let (inside, after) = behind.split_once(']')?;
+        made += &complete(before)?;
+        made += &complete(inside).unwrap_or_default();
         rest = after;
     }
-    Some(filled + rest)
+    Some(made + &complete(rest)?)
 }
 
 #[cfg(test)]
