@@ -2,14 +2,19 @@
 //! take, the reason, the command that proves it, and the program.
 
 mod answer;
+mod ends;
 mod figures;
+mod folder;
+mod languages;
 mod program;
 mod program_race;
 mod program_runs;
+mod promises;
 mod question;
 mod remarks;
+mod template;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -19,31 +24,19 @@ use model::{BenchRecord, ByteSize, Placement, Record, Spec};
 use report::read::Loaded;
 
 use crate::bench::PlaceArgument;
-use crate::destination::Destination;
 use crate::outputs::Outputs;
 use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
 use crate::{bench, record, typed};
 use answer::Answer;
 use figures::Figures;
-use program::{CodeLanguage, Program};
+use program::{Program, programs};
 use program_race::ProgramRace;
-use question::{Candidate, Question};
+use question::{Candidate, Must, Question};
 
 /// Says which mechanism to take for your messages, and why.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  hosepipe recommend --message 200B --between processes              one way, between unrelated programs
-  hosepipe recommend --message 64B --pattern request-reply --between threads
-  hosepipe recommend --message 1KiB --messages-per-second 50000      the least CPU at this rate
-  hosepipe recommend --message 4KiB --must filter --code python      for programs that read standard input
-  hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
-
-It measures and ranks the mechanisms that could be the answer, compiles and runs the programs of the best, and prints the reason,
-the command that proves it and the program. A mechanism whose ends spin is taken only if --cpu-budget allows it.
-docs/RECOMMEND.md has the rule.
-Exit status: 0 one is recommended; 1 none is left after measuring; 2 no mechanism can do what is asked.")]
+#[command(after_help = after_help())]
 pub(crate) struct RecommendArgs {
     #[command(flatten)]
     question: Question,
@@ -60,12 +53,9 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "PLACE")]
     place: Option<PlaceArgument>,
 
-    /// The language of the program to print
-    #[arg(long, value_name = "LANGUAGE", default_value_t = CodeLanguage::C, value_parser = typed::one_of(CodeLanguage::ALL))]
-    code: CodeLanguage,
-
-    /// Write the program to a file, and the ring that it uses beside it; regular files of these names are replaced
-    #[arg(long, value_name = "FILE")]
+    /// Write the program to a file, and the ring that it uses beside it; of two programs the folder for both and a README. Regular files of
+    /// these names are replaced
+    #[arg(long, value_name = "FILE|DIR")]
     code_to: Option<PathBuf>,
 
     /// Seed of the trial order and of random payloads
@@ -76,6 +66,30 @@ pub(crate) struct RecommendArgs {
     outputs: Outputs,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  hosepipe recommend --message 200B --between processes              one way, between unrelated programs
+  hosepipe recommend --message 64B --pattern request-reply --between threads
+  hosepipe recommend --message 1KiB --messages-per-second 50000      the least CPU at this rate
+  hosepipe recommend --message 4KiB --must filter --code python      for programs that read standard input
+  hosepipe recommend --message 64KiB --from run.json                 from a record of `hosepipe bench`
+  hosepipe recommend --message 200B --code rust,python --code-to pair  a sender in Rust, a receiver in Python
+  hosepipe recommend --message 1KiB --receivers 4 --share compete    each message to one of four receivers
+  hosepipe recommend --message 64B --must reader-crash --must containers
+
+It measures and ranks the mechanisms that could be the answer, compiles and runs the programs of the best, and prints the reason,
+the command that proves it and the program. A mechanism whose ends spin is taken only if --cpu-budget allows it.
+Two languages, several ends, and what must survive: the answer is two programs, one for each end, started in any order.
+docs/RECOMMEND.md has the rule.
+Exit status: 0 one is recommended; 1 none is left after measuring; 2 no mechanism can do what is asked.";
+
+/// The examples, and what each word of `--must` asks for.
+fn after_help() -> String {
+    let lines = Must::ALL.iter().map(|must| format!("  {:<15}{}\n", must.word(), must.text().asks));
+    let (examples, rest) = EXAMPLES.split_once("\n\n").unwrap_or((EXAMPLES, ""));
+    format!("{examples}\n\nWhat --must asks for:\n{}\n{rest}", lines.collect::<String>())
+}
+
 /// Thirds of `--time` for the loops of `bench` at full speed; the programs are compiled and run in the rest.
 const THIRDS_FOR_LOOPS: u32 = 2;
 
@@ -83,8 +97,9 @@ const THIRDS_FOR_LOOPS: u32 = 2;
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     args.outputs.check()?;
-    args.code_to.as_deref().map(program_file).transpose()?;
     let (question, demand) = (&args.question, args.question.demand());
+    question.check().map_err(UsageError)?;
+    args.code_to.as_deref().map(|path| folder::check(path, question)).transpose()?;
     let candidates = question.candidates().map_err(UsageError)?;
     let (record, stop) = read_or_measured(args, &candidates)?;
     let comparable = figures::within_limits(record.clone(), question.message.0);
@@ -92,19 +107,20 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let mut choice = stats::choose(&figures.cases, &demand);
     let taken_by_loops = choice.taken;
     let is_stopped = stop.as_ref().is_some_and(StopRequest::is_set);
-    let programs = match &stop {
+    let timed = match &stop {
         Some(_) if is_stopped => Vec::new(),
         Some(stop) => program_race::run(args, began + args.time, stop, &figures, &choice)?,
         // A record of `recommend` with the same question has figures of programs.
         None => {
             let title = answer::title(question, &figures);
             let saved = record.recommendation.as_deref();
-            let same = saved.filter(|saved| saved.title == title && saved.language == args.code.word());
+            let same =
+                saved.filter(|saved| saved.title == title && saved.language == question.code.to_string());
             same.map_or(Vec::new(), |saved| saved.programs.clone())
         }
     };
     let took = stop.is_some().then(|| began.elapsed());
-    let race = ProgramRace::new(programs, &figures, &demand);
+    let race = ProgramRace::new(timed, &figures, &demand);
     let row = |spec: &Spec| figures.cases.iter().position(|case| case.spec == *spec);
     let best_program = race.taken().filter(|_| race.does_all || taken_by_loops.is_some());
     choice.taken = best_program.and_then(row).or(taken_by_loops);
@@ -118,9 +134,10 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         stopped_by: stop.as_ref().filter(|stop| stop.is_set()).map(StopRequest::reason),
         took,
     };
-    let program = choice.taken.and_then(|at| Program::new(&figures.cases[at].spec, args.code, question));
-    if let (Some(path), Some(program)) = (&args.code_to, &program) {
-        save(path, program)?;
+    let taken = choice.taken.map(|at| &figures.cases[at].spec);
+    let sources = taken.and_then(|spec| programs(spec, question)).unwrap_or_default();
+    if let (Some(path), Some(spec)) = (&args.code_to, taken) {
+        folder::save(path, &sources, spec, question)?;
     }
     if !args.outputs.has_stdout() {
         let specs: Vec<Spec> = figures.cases.iter().map(|case| case.spec.clone()).collect();
@@ -128,12 +145,14 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         // At a rate `bench` takes the time that its trials need.
         let time = question.rate_per_s().is_none().then(|| time_for_loops(args));
         let proof = command_line(&ask(args, specs, time), place);
-        let mut text = answer.document(&proof).terminal(&terminal::style());
-        let shown = program.as_ref().filter(|_| args.code_to.is_none());
-        text.extend(shown.map(|program| format!("\n{}", program.text())));
+        let build_and_time = (sources.len() > 1).then(|| folder::build_and_time(&sources, question));
+        let mut text = answer.document(&proof, build_and_time).terminal(&terminal::style());
+        if args.code_to.is_none() {
+            text.extend(sources.iter().map(|one| printed(one, sources.len())));
+        }
         terminal::print_painted(&text)?;
     }
-    let recommendation = Some(Box::new(answer.recommendation(program.as_ref())));
+    let recommendation = Some(Box::new(answer.recommendation(&sources)));
     args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;
     let has_no_answer = choice.taken.is_none();
     Ok(stop.map_or_else(|| ExitCode::from(u8::from(has_no_answer)), |stop| stop.exit_code(has_no_answer)))
@@ -158,24 +177,10 @@ fn read_or_measured(
     Ok((record, Some(stop)))
 }
 
-/// The file of a program: a regular file, or one that does not exist yet.
-///
-/// # Errors
-/// It is another kind of file, or cannot be written.
-fn program_file(path: &Path) -> anyhow::Result<Destination> {
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return usage(format!("`{}` is not a regular file", path.display()));
-    }
-    let destination = Destination::File(path.to_owned());
-    destination.check().map(|()| destination)
-}
-
-/// Writes a program, and its library into the same folder.
-fn save(path: &Path, program: &Program) -> anyhow::Result<()> {
-    if let Some(library) = program.library {
-        program_file(&path.with_file_name(library.file))?.write(library.text)?;
-    }
-    program_file(path)?.write(&program.text_in(path))
+/// A program below the answer; one of two has a heading.
+fn printed(program: &Program, programs: usize) -> String {
+    let heading = if programs > 1 { format!("\n==> {} <==", program.file()) } else { String::new() };
+    format!("{heading}\n{}", program.text())
 }
 
 /// The specs of the candidates that can be measured on this machine.
@@ -207,7 +212,7 @@ fn ask(args: &RecommendArgs, specs: Vec<Spec>, time: Option<Duration>) -> Ask {
         specs: AskedSpecs::Named(specs),
         blocks: vec![question.message.0],
         workload: Some(question.pattern.workload()),
-        tasks: Some(question.between.tasks()),
+        tasks: Some(question.between().tasks()),
         rates_per_s: question.rate_per_s().into_iter().collect(),
         time,
         seed: args.seed,

@@ -14,7 +14,7 @@ pub struct Recommendation {
     pub taken: Option<Spec>,
     /// The sentences of the answer.
     pub sentences: Vec<String>,
-    /// The language of the programs: `c`, `rust` or `python`.
+    /// The language of the programs: `c`, `rust` or `python`; of two programs those of the sender and the receiver: `rust,python`.
     pub language: String,
     /// Seconds from the question to the answer; `null` if the answer is from an existing record.
     #[serde(default)]
@@ -23,8 +23,11 @@ pub struct Recommendation {
     pub program_ns: Option<f64>,
     /// The programs that were run and compared; empty if none was.
     pub programs: Vec<ProgramFigures>,
-    /// The source of the recommended program, in one file.
+    /// The source of the recommended program, in one file; of two programs the sender's.
     pub program: Option<String>,
+    /// The source of the receiver, if there are two programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<String>,
 }
 
 /// The times of a program's runs.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, StopReason, Workload};
+use model::{
+    CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, Spec, StopReason, Workload,
+};
 use report::document::{Block, Document};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Row, Table, Tone};
@@ -35,8 +37,8 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Everything except the program; `proof` is the command that repeats the measurement.
-    pub(super) fn document(&self, proof: &str) -> Document {
+    /// Everything except the program; `proof` is the command that repeats the measurement, `build_and_time` those of two programs.
+    pub(super) fn document(&self, proof: &str, build_and_time: Option<String>) -> Document {
         let mut blocks = Vec::new();
         if let Some(signal) = self.stopped_by {
             let stopped = words::stopped_early(Some(signal));
@@ -45,29 +47,38 @@ impl Answer<'_> {
         blocks.push(Block::Title(title(&self.args.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
+        blocks.extend(self.promises().map(Block::Table));
         blocks.extend(self.notes().into_iter().map(Block::Note));
-        let proves = if self.choice.taken.is_some() {
-            "The command that proves it:"
-        } else {
-            "The command that measures it again:"
+        let proves = match (&self.args.code_to, self.choice.taken) {
+            (Some(folder), _) if build_and_time.is_some() => {
+                let folder = folder.display();
+                format!("In {folder} the first command builds and times the two programs; the second measures the loops that chose what to run:")
+            }
+            _ if build_and_time.is_some() => {
+                "The first command builds and times the two programs; the second measures the loops that chose what to run:".to_owned()
+            }
+            (_, Some(_)) => "The command that proves it:".to_owned(),
+            (_, None) => "The command that measures it again:".to_owned(),
         };
         // A command is never wrapped, so that it can be pasted.
-        blocks.extend([Block::Paragraph(proves.to_owned()), Block::Command(proof.to_owned())]);
+        blocks.push(Block::Paragraph(proves));
+        blocks.extend(build_and_time.into_iter().chain([proof.to_owned()]).map(Block::Command));
         Document::from_blocks(blocks)
     }
 
     /// The answer for a record.
-    pub(super) fn recommendation(&self, program: Option<&Program>) -> Recommendation {
+    pub(super) fn recommendation(&self, programs: &[Program]) -> Recommendation {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         Recommendation {
             title: title(&self.args.question, self.figures),
             taken: taken.map(|taken| self.case(taken).spec.clone()),
             sentences: self.sentences(),
-            language: self.args.code.word().to_owned(),
+            language: self.args.question.code.to_string(),
             took_s: self.took.map(|took| took.as_secs_f64()),
             program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
             programs: self.race.programs.clone(),
-            program: program.map(Program::text),
+            program: programs.first().map(Program::text),
+            receiver: programs.get(1).map(Program::text),
         }
     }
 
@@ -140,9 +151,10 @@ impl Answer<'_> {
 
     /// The time of the program and of hosepipe's own loop, or why the program was not timed.
     fn program(&self, taken: &RankedCase, cost: &MessageCost) -> String {
+        let noun = if self.args.question.is_of_pair() { "pair of programs" } else { "program" };
         let program = match &self.args.code_to {
-            Some(file) => format!("The program in {}", file.display()),
-            None => "The program below".to_owned(),
+            Some(file) => format!("The {noun} in {}", file.display()),
+            None => format!("The {noun} below"),
         };
         let Some(figures) = self.program_of(taken) else {
             return format!("{program} was not run: give it a COUNT to time it.");
@@ -224,67 +236,115 @@ impl Answer<'_> {
         rows.filter(|(_, cost)| cost.has_few_trials()).map(|(one, cost)| (one, cost.ranking_ns.count))
     }
 
+    /// What decides a row: its program, or, where no program has figures, its loop of `bench`.
+    fn decides<'s>(&'s self, one: &'s RankedCase) -> Option<(&'s RankedCase, &'s CaseRecord)> {
+        if self.race.cases.is_empty() {
+            return Some((one, self.case(one)));
+        }
+        let own = self.race.row(&self.case(one).spec)?;
+        Some((own, &self.race.cases[own.at]))
+    }
+
     fn table(&self) -> Table {
-        let rows = &self.choice.ranked;
-        let mut sheet = Sheet::new(rows);
+        let (demand, rate) = (self.args.question.demand(), self.args.question.messages_per_second);
+        let has_programs = !self.race.cases.is_empty();
+        let mut rows: Vec<&RankedCase> = self.choice.ranked.iter().collect();
+        // The best program first, then what only has figures of a loop.
+        let place = |spec: &Spec| {
+            let programs = &self.race.choice.ranked;
+            programs.iter().position(|one| self.race.cases[one.at].spec == *spec).unwrap_or(usize::MAX)
+        };
+        rows.sort_by_key(|one| place(&self.case(one).spec));
+        let mut sheet = Sheet::new(&rows);
         let ns = |ns: f64| Some(Unit::Ns.of(ns));
         let unit = self.unit();
-        let interval = if self.with_few_trials().next().is_some() { "range" } else { "95 %" };
+        let cost = |one: &RankedCase| self.decides(one)?.0.cost;
+        let has_few = |one: &&RankedCase| cost(one).is_some_and(|cost| cost.has_few_trials());
+        let interval = if rows.iter().any(has_few) { "range" } else { "95 %" };
         sheet.add(col("mechanism").fit(Fit::Spec), |one| Some(self.case(one).spec.to_string().into()));
-        let rate = self.args.question.messages_per_second;
         let is_stream = self.args.question.pattern.workload() == Workload::Stream;
         match rate {
             // The time between messages is given.
             Some(rate) if is_stream => sheet.add(col("reached").drop(4), |one| {
-                Some(Unit::PerS.of((1e9 / one.cost?.elapsed_ns.median).min(rate)))
+                Some(Unit::PerS.of((1e9 / cost(one)?.elapsed_ns.median).min(rate)))
             }),
-            _ => sheet.add(col(format!("time per {unit}")).short("time"), |one| ns(one.cost?.time_ns.median)),
+            _ => {
+                sheet.add(col(format!("time per {unit}")).short("time"), |one| ns(cost(one)?.time_ns.median))
+            }
         }
-        sheet.add(col(format!("CPU per {unit}")).short("CPU"), |one| ns(one.cost?.cpu_ns.median));
+        sheet.add(col(format!("CPU per {unit}")).short("CPU"), |one| ns(cost(one)?.cpu_ns.median));
         sheet.add(col("of a CPU").drop(3), |one| {
             let reached = one.excluded != Some(Excluded::TooSlow);
-            reached.then(|| Some(Unit::Share.of(one.cost?.cpus.median)))?
+            reached.then(|| Some(Unit::Share.of(cost(one)?.cpus.median)))?
         });
         // At a rate the CPU time is the cost.
         if rate.is_none() {
-            sheet.add(col("time + CPU").short("cost"), |one| ns(one.cost?.ranking_ns.median));
+            sheet.add(col("time + CPU").short("cost").drop(4), |one| ns(cost(one)?.ranking_ns.median));
         }
-        sheet.add(col(interval).drop(2), |one| {
-            let cost = one.cost?.ranking_ns;
+        sheet.add(col(interval).drop(5), |one| {
+            let cost = cost(one)?.ranking_ns;
             Some(Unit::Ns.of(cost.low).and(" to ", Unit::Ns.of(cost.high)))
         });
-        if !self.race.programs.is_empty() {
-            let title = format!("program in {}", self.args.code.facts().name);
-            sheet.add(col(title).short("program"), |one| {
-                let own = self.program_cost(one)?;
-                ns(if rate.is_some() { own.cpu_ns } else { own.time_ns })
+        // In the rounds that both have, as the race compares them.
+        let taken = self.choice.taken.and_then(|at| self.choice.case(at)).and_then(|one| self.decides(one));
+        sheet.add(col("× taken").drop(1), |one| {
+            let ((_, taken), (_, case)) = (taken?, self.decides(one)?);
+            let cost = |sample: &Sample| ranking_cost_ns(taken, sample, &demand);
+            Some(Unit::Times.of(median(&paired_ratios(&case.samples, &taken.samples, cost))?))
+        });
+        if has_programs {
+            sheet.add(col("loop of bench").short("loop").drop(2), |one| {
+                let own = one.cost?;
+                ns(if rate.is_some() { own.cpu_ns.median } else { own.time_ns.median })
             });
         }
-        // In the rounds that both have, as the race compares them.
-        let demand = self.args.question.demand();
-        sheet.add(col("× taken").drop(1), |one| {
-            let taken = self.figures.cases[self.choice.taken?];
-            let cost = |sample: &Sample| ranking_cost_ns(taken, sample, &demand);
-            let ratios = paired_ratios(&self.case(one).samples, &taken.samples, cost);
-            Some(Unit::Times.of(median(&ratios)?))
-        });
+        sheet.add(col("why"), |one| Some(self.why(one)?.into()));
         let mut table = sheet.table();
-        for (row, one) in table.rows.iter_mut().zip(rows) {
+        for (row, one) in table.rows.iter_mut().zip(&rows) {
             self.mark(one, row);
         }
         table
     }
 
+    /// Why a row is taken or not, in a few words; of an excluded one the reason is below it.
+    fn why(&self, one: &RankedCase) -> Option<String> {
+        if self.choice.taken == Some(one.at) {
+            // Its loop may be excluded although its program does what is asked.
+            return Some("taken".to_owned());
+        }
+        if one.excluded.is_some() {
+            return None;
+        }
+        if let Some(reached) = self.slow_program(one) {
+            return Some(format!("reached {} a second", numbers::grouped(reached, 0)));
+        }
+        if self.program_of(one).is_some_and(|program| program.failure.is_some()) {
+            return Some("its program failed".to_owned());
+        }
+        let Some((own, _)) = self.decides(one) else { return Some("slower as a loop".to_owned()) };
+        let choice = if self.race.cases.is_empty() { self.choice } else { &self.race.choice };
+        Some(self.defeat(choice, own).to_owned())
+    }
+
     /// Marks the row to take, and adds the reason to an excluded one.
     fn mark(&self, one: &RankedCase, row: &mut Row) {
         if self.choice.taken == Some(one.at) {
-            // Its loop may be excluded although its program does what is asked.
             row.tone = Tone::Bold;
-            row.reasons.push("taken".to_owned());
         } else if let Some(why) = one.excluded {
             row.reasons.push(self.exclusion(why, self.case(one), one.cost));
-        } else if let Some(reached) = self.slow_program(one) {
-            row.reasons.push(format!("its program reached only {} a second", numbers::grouped(reached, 0)));
+        }
+    }
+
+    /// Why a row lost that does what is asked.
+    fn defeat(&self, choice: &Choice, own: &RankedCase) -> &'static str {
+        if own.may_be_taken {
+            "as good, not as simple"
+        } else if choice.standing.first.iter().any(|one| one.at == own.at) {
+            "not told apart"
+        } else if self.args.question.messages_per_second.is_some() {
+            "more CPU"
+        } else {
+            "slower"
         }
     }
 
@@ -322,7 +382,8 @@ impl Answer<'_> {
     }
 }
 
-/// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler".
+/// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler"; of two programs the languages, the number of ends and what
+/// must hold, too.
 pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
     let size = numbers::size(question.message.0);
     let what = match question.pattern.workload() {
@@ -331,7 +392,8 @@ pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
     };
     let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
     let rate = question.messages_per_second.map(|rate| format!(", {} a second", numbers::grouped(rate, 0)));
-    format!("{what} of {size}, {}{}, {place}", question.between, rate.unwrap_or_default())
+    let ends = if question.is_of_pair() { question.ends() } else { question.between().to_string() };
+    format!("{what} of {size}, {ends}{}, {place}", rate.unwrap_or_default())
 }
 
 /// Why a case has no figures, and what to try.

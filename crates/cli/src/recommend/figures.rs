@@ -70,7 +70,7 @@ impl<'a> Figures<'a> {
         candidates: &[Candidate],
         place: Option<PlaceArgument>,
     ) -> Result<Self, String> {
-        let (workload, tasks) = (question.pattern.workload(), question.between.tasks());
+        let (workload, tasks) = (question.pattern.workload(), question.between().tasks());
         let rate_per_s = question.rate_per_s();
         let fits = |case: &&CaseRecord| {
             // Cases with relays, under a load, to another host and the like answer another question, and so does another rate.

@@ -1,28 +1,16 @@
 //! The program for a mechanism, made of templates in `programs/`: one frame for each language (starts the ends, reads the clock, checks
 //! messages) and a small file for each mechanism (opens, sends, receives).
 //!
-//! A line of a template that begins with conditions such as `@reply` is left out unless all of them are true. Lines that include
-//! headers or modules are sorted and moved to the place of the first of them. `@@family` is replaced by the mechanism's files, `@library`
-//! by the ring's code, and `{bytes}` and similar names by values.
+//! `@@family` in a frame is replaced by the mechanism's files, `@library` by the ring's code; the rest is in `template.rs`.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use model::Spec;
 
+use super::languages::CodeLanguage;
 use super::question::{Between, Pattern, Question};
-
-model::words! {
-    /// The languages of the templates.
-    pub enum CodeLanguage {
-        /// For cc(1).
-        C = "c",
-        /// For rustc, with the standard library only.
-        Rust = "rust",
-        /// For Python 3, with the standard library only.
-        Python = "python",
-    }
-}
+use super::template::{Values, filled, tidy};
 
 /// A source file that users may copy: a part of the program, or a file beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +19,49 @@ pub(super) struct Library {
     pub(super) text: &'static str,
 }
 
+/// What a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It starts both ends.
+    Both,
+    /// The end that sends, or the client.
+    Sender,
+    /// The end that receives, or the server.
+    Receiver,
+}
+
+impl Role {
+    /// The name of the file, without the extension. Java's is that of a class.
+    pub(super) fn stem(self, language: CodeLanguage) -> &'static str {
+        match (self, language) {
+            (Self::Both, _) => "example",
+            (Self::Sender, CodeLanguage::Java) => "Sender",
+            (Self::Receiver, CodeLanguage::Java) => "Receiver",
+            (Self::Sender, _) => "sender",
+            (Self::Receiver, _) => "receiver",
+        }
+    }
+
+    pub(super) fn file(self, language: CodeLanguage) -> String {
+        format!("{}.{}", self.stem(language), language.facts().extension)
+    }
+}
+
 /// The text of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
-    template: String,
+    pub(super) role: Role,
+    pub(super) template: String,
     pub(super) language: CodeLanguage,
     pub(super) library: Option<Library>,
+}
+
+/// The programs for a mechanism: one that starts both ends, or a sender and a receiver; `None` where a language has no template for it.
+pub(super) fn programs(spec: &Spec, question: &Question) -> Option<Vec<Program>> {
+    if question.is_of_pair() {
+        return super::ends::pair(spec, question).map(Vec::from);
+    }
+    Some(vec![Program::new(spec, question.code.sender, question)?])
 }
 
 const RING_C: Library = Library { file: "ring.h", text: include_str!("programs/ring.h") };
@@ -85,56 +110,21 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes of a ring: small enough for a core's L2 cache.
 const RING_BYTES: u64 = 512 << 10;
 
-/// What languages differ in.
-pub(super) struct LanguageFacts {
-    /// Its name in sentences.
-    pub(super) name: &'static str,
-    pub(super) extension: &'static str,
-    /// How the lines begin that include headers or modules.
-    imports: &'static [&'static str],
-}
-
-/// In the order of [`CodeLanguage`].
-const LANGUAGES: [LanguageFacts; 3] = [
-    LanguageFacts { name: "C", extension: "c", imports: &["#include "] },
-    LanguageFacts { name: "Rust", extension: "rs", imports: &["use "] },
-    LanguageFacts { name: "Python", extension: "py", imports: &["import ", "from "] },
-];
-
-impl CodeLanguage {
-    pub(super) fn facts(self) -> &'static LanguageFacts {
-        &LANGUAGES[self as usize]
-    }
-
-    /// The commands that compile `source` to `binary`, empty for Python, and that run it.
-    pub(super) fn commands<'n>(self, source: &'n str, binary: &'n str) -> (Vec<&'n str>, Vec<&'n str>) {
-        match self {
-            Self::C => (vec!["cc", "-O2", "-pthread", "-o", binary, source, "-lrt"], vec![binary]),
-            Self::Rust => (vec!["rustc", "-O", "--edition", "2021", "-o", binary, source], vec![binary]),
-            Self::Python => (Vec::new(), vec!["python3", source]),
-        }
-    }
-}
-
 impl Program {
     /// The program for a mechanism; `None` without a template.
     pub(super) fn new(spec: &Spec, language: CodeLanguage, question: &Question) -> Option<Self> {
         let at = language as usize;
         let (_, name, pieces) = FAMILIES.iter().find(|(family, ..)| *family == spec.mechanism)?;
-        let family: String = pieces.iter().map(|piece| piece[at]).collect();
+        let family: String = pieces.iter().map(|piece| piece.get(at).copied()).collect::<Option<_>>()?;
         let text = FRAME[at].replace("@@family\n", &family);
-        let conditions = conditions(spec, question);
-        let lines = text.lines().filter_map(|line| without_conditions(line, &conditions));
         let values = values(spec, language, name, question);
-        let fill =
-            |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
-        let template = lines.flat_map(|line| [fill(line), "\n".to_owned()]).collect();
-        let library = match (spec.mechanism.as_str(), language) {
-            ("shm-ring", CodeLanguage::C) => Some(RING_C),
-            ("shm-ring", CodeLanguage::Rust) => Some(RING_RUST),
-            _ => None,
-        };
-        Some(Self { template, language, library })
+        let template = filled(&text, &conditions(spec, question), &values);
+        Some(Self { role: Role::Both, template, language, library: library(spec, language) })
+    }
+
+    /// The name of its file.
+    pub(super) fn file(&self) -> String {
+        self.role.file(self.language)
     }
 
     /// The whole program as one file, with its library inside.
@@ -145,7 +135,7 @@ impl Program {
                 "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring {{\n{}}}\n",
                 indented(text)
             ),
-            CodeLanguage::C | CodeLanguage::Python => text.to_owned(),
+            _ => text.to_owned(),
         };
         self.with_library(&within)
     }
@@ -154,35 +144,13 @@ impl Program {
     pub(super) fn text_beside_library(&self) -> String {
         self.with_library(match self.language {
             CodeLanguage::Rust => "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring;\n",
-            CodeLanguage::C | CodeLanguage::Python => "#include \"ring.h\"\n",
+            _ => "#include \"ring.h\"\n",
         })
     }
 
     fn with_library(&self, library: &str) -> String {
         let whole = self.template.replace("@library\n", library);
-        // The ring's header stays in its place, because macros before it configure it.
-        let imports = self.language.facts().imports;
-        let is_import = |line: &str| {
-            imports.iter().any(|import| line.starts_with(import)) && !line.ends_with("\"ring.h\"")
-        };
-        let mut imported: Vec<&str> = whole.lines().filter(|line| is_import(line)).collect();
-        imported.sort_unstable();
-        imported.dedup();
-        let blank_max = if self.language == CodeLanguage::Python { 2 } else { 1 };
-        let (mut text, mut blank) = (String::new(), 0);
-        let mut add = |line: &str| {
-            blank = if line.is_empty() { blank + 1 } else { 0 };
-            if blank <= blank_max {
-                text.extend([line, "\n"]);
-            }
-        };
-        for line in whole.lines() {
-            match is_import(line) {
-                true => imported.drain(..).for_each(&mut add),
-                false => add(line),
-            }
-        }
-        text
+        tidy(&whole, self.language)
     }
 
     /// The text to write to `path`: the commands in its first comment contain the name of that file.
@@ -199,7 +167,7 @@ impl Program {
         if file == stem || !is_plain(file) || file.starts_with('-') {
             return text;
         }
-        let text = text.replacen(&format!("example.{}", self.language.facts().extension), file, 1);
+        let text = text.replacen(&self.file(), file, 1);
         text.replacen("-o example ", &format!("-o {stem} "), 1).replacen(
             "./example ",
             &format!("./{stem} "),
@@ -208,18 +176,19 @@ impl Program {
     }
 }
 
-/// A line of a template without its conditions; `None` if one of them is false.
-fn without_conditions<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t str> {
-    while let Some((condition, rest)) = line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
-        line = conditions.contains(&condition).then_some(rest)?;
+/// The ring's code for a language that has it in a file of its own.
+pub(super) fn library(spec: &Spec, language: CodeLanguage) -> Option<Library> {
+    match (spec.mechanism.as_str(), language) {
+        ("shm-ring", CodeLanguage::C) => Some(RING_C),
+        ("shm-ring", CodeLanguage::Rust) => Some(RING_RUST),
+        _ => None,
     }
-    Some(line)
 }
 
 /// The conditions that are true.
 fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     let mut conditions = vec![
-        if question.between == Between::Threads { "threads" } else { "fork" },
+        if question.between() == Between::Threads { "threads" } else { "fork" },
         if question.pattern == Pattern::Stream { "stream" } else { "reply" },
         if question.message.0 > PIECE_BYTES { "pieces" } else { "whole" },
     ];
@@ -229,31 +198,26 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     // The ends meet at a name that the program must remove.
     let is_named = match spec.mechanism.as_str() {
         "fifo" | "unix-stream" | "unix-dgram" | "file" | "posix-mq" | "sysv-msgq" => true,
-        "shm-ring" => question.between != Between::Threads,
+        "shm-ring" => question.between() != Between::Threads,
         _ => false,
     };
     conditions.extend(is_named.then_some("named"));
     conditions
 }
 
-fn spins(spec: &Spec) -> bool {
+pub(super) fn spins(spec: &Spec) -> bool {
     spec.options.get("wait").and_then(Option::as_deref) == Some("spin")
 }
 
 /// The marks in templates, and their values.
-fn values(
-    spec: &Spec,
-    language: CodeLanguage,
-    name: &str,
-    question: &Question,
-) -> Vec<(&'static str, String)> {
+fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) -> Values {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
     let bytes = question.message.0;
     let is_stream = question.pattern == Pattern::Stream;
     let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
     let way = if is_stream { "one way" } else { "there and back" };
-    let second_end = match question.between {
+    let second_end = match question.between() {
         Between::Processes => "if it were a separate program, NAME would be its argument",
         Between::ParentChild | Between::Threads => "the other end",
     };
@@ -261,10 +225,10 @@ fn values(
     let title = format!(
         "{spec}: messages of {}, {way}, {}. Written by `hosepipe recommend`.",
         report::words::count(bytes as usize, "byte"),
-        if question.between == Between::ParentChild {
+        if question.between() == Between::ParentChild {
             "between parent and child".to_owned()
         } else {
-            format!("between {}", question.between)
+            format!("between {}", question.between())
         }
     );
     let piece = bytes.min(PIECE_BYTES);
@@ -286,7 +250,7 @@ fn values(
         ("{second}", second.to_owned()),
         ("{second_end}", second_end.to_owned()),
         ("{what}", what.to_owned()),
-        ("{count}", count_to_try(language, rate).to_string()),
+        ("{count}", count_to_try(language.facts().is_slow, rate).to_string()),
         ("{rate}", rate.map_or_else(String::new, |rate| rate.to_string())),
         (
             "{rate_argument}",
@@ -309,8 +273,8 @@ fn values(
 }
 
 /// The COUNT of the command in a program's first comment: at a rate a run of five seconds.
-fn count_to_try(language: CodeLanguage, rate: Option<u32>) -> u64 {
-    let fast = if language == CodeLanguage::Python { 100_000 } else { 1_000_000 };
+pub(super) fn count_to_try(is_slow: bool, rate: Option<u32>) -> u64 {
+    let fast = if is_slow { 100_000 } else { 1_000_000 };
     rate.map_or(fast, |rate| (5 * u64::from(rate)).min(fast))
 }
 
@@ -324,12 +288,13 @@ mod tests {
     use model::ByteSize;
     use stats::choice::SIMPLEST_FIRST;
 
+    use super::super::languages::Code;
     use super::*;
 
     #[test]
     fn every_spec_that_can_be_recommended_has_programs() {
         for (spec, language) in
-            SIMPLEST_FIRST.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |l| (spec, l)))
+            SIMPLEST_FIRST.iter().flat_map(|spec| CodeLanguage::ALL[..3].iter().map(move |l| (spec, l)))
         {
             let spec: Spec = spec.parse().expect("a spec");
             assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
@@ -342,10 +307,14 @@ mod tests {
                 let question = Question {
                     message: ByteSize(200),
                     pattern,
-                    between,
+                    between: Some(between),
+                    senders: 1,
+                    receivers: 1,
+                    share: None,
                     messages_per_second,
                     cpu_budget: None,
                     must: vec![],
+                    code: Code { sender: *language, receiver: None },
                 };
                 let program = Program::new(&spec, *language, &question).expect("a template");
                 let text = program.text();

@@ -14,7 +14,8 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
 
 use super::RecommendArgs;
 use super::figures::Figures;
-use super::program::{CodeLanguage, Program};
+use super::languages::Code;
+use super::program::programs;
 use super::program_runs::{CompiledProgram, ProgramRunner};
 use crate::signals::StopRequest;
 
@@ -22,8 +23,8 @@ use crate::signals::StopRequest;
 const PROGRAMS_MAX: usize = 6;
 /// A program is run if its loop of `bench` costs at most this many times as much as the cheapest one.
 const NEAR_TIMES: f64 = 4.0;
-/// The same factor for Python, whose own cost per call is larger than the differences between mechanisms.
-const NEAR_TIMES_PYTHON: f64 = 20.0;
+/// The same factor for languages whose own cost per call is larger than the differences between mechanisms.
+const NEAR_TIMES_SLOW: f64 = 20.0;
 /// A run takes `--time` divided by this, within the limits below: seven rounds of six programs then take a sixth of the time.
 const RUNS_IN_TIME: u32 = 240;
 const RUN_MIN: Duration = Duration::from_millis(20);
@@ -77,17 +78,17 @@ pub(super) fn run(
         folder: folder.path(),
         cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
         stop,
-        rate_per_s: args.question.rate_per_s(),
+        question: &args.question,
     };
-    let run_time = match runner.rate_per_s {
+    let run_time = match args.question.rate_per_s() {
         Some(_) => (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX),
         None => (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX),
     };
-    let (mut timed, mut programs) = (Vec::new(), Vec::new());
-    for (number, spec) in entrants(args.code, figures, choice).into_iter().enumerate() {
-        let Some(program) = Program::new(spec, args.code, &args.question) else { continue };
+    let (mut timed, mut compiled) = (Vec::new(), Vec::new());
+    for (number, spec) in entrants(args.question.code, figures, choice).into_iter().enumerate() {
+        let Some(sources) = programs(spec, &args.question) else { continue };
         let ready = runner
-            .compile(number, spec, &program)
+            .compile(number, spec, &sources)
             .and_then(|program| Ok((program.messages_for(run_time)?.max(2), program)));
         if stop.is_set() {
             break;
@@ -99,7 +100,7 @@ pub(super) fn run(
             cpu_ns: Vec::new(),
             failure: ready.as_ref().err().map(describe_errno),
         });
-        programs.push(ready.ok());
+        compiled.push(ready.ok());
     }
     let limits = RoundLimits { most: u32::MAX, least: ROUNDS_MIN, until: Some(until), unshuffled: 0 };
     let mut rounds = Rounds::new(args.seed, limits);
@@ -111,7 +112,7 @@ pub(super) fn run(
         }
         let Some(Round { rows, .. }) = rounds.next(wanted) else { break };
         for at in rows {
-            add_run(&mut timed[at], &mut programs[at], stop);
+            add_run(&mut timed[at], &mut compiled[at], stop);
             if stop.is_set() {
                 return Ok(timed);
             }
@@ -130,7 +131,7 @@ fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgra
         Ok((run, single)) => {
             figures.time_ns.push(run.time_ns);
             let more_ns = run.cpu_ns as f64 - single.cpu_ns as f64;
-            figures.cpu_ns.push(more_ns / (*messages - 1) as f64);
+            figures.cpu_ns.push(more_ns / run.messages.saturating_sub(single.messages).max(1) as f64);
         }
         Err(error) => {
             (figures.time_ns, figures.cpu_ns) = (Vec::new(), Vec::new());
@@ -142,12 +143,12 @@ fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgra
 
 /// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the
 /// best. If no loop of `bench` is fast enough, a program may be: then the fastest of those that are too slow.
-fn entrants<'a>(language: CodeLanguage, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
+fn entrants<'a>(code: Code, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
     let spec = |at: &usize| &figures.cases[*at].spec;
     let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
-            let near = if language == CodeLanguage::Python { NEAR_TIMES_PYTHON } else { NEAR_TIMES };
+            let near = if code.is_slow() { NEAR_TIMES_SLOW } else { NEAR_TIMES };
             let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
             let least = rows().next().map_or(0.0, cost);
             let simplest = rows().map(|row| row.at).min_by_key(|at| effort(spec(at)));

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::{Sizing, Spec, Speed, describe_errno};
 use process::{
-    Capture, Captured, Child, Cleaner, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
+    Capture, Captured, Child, Cleaner, Mark, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
 
-use super::program::Program;
+use super::program::{Program, Role};
+use super::question::{Pattern, Question, Share};
 use crate::signals::StopRequest;
 
 /// Messages of the first run that is timed.
@@ -33,15 +34,17 @@ pub(super) struct ProgramRunner<'a> {
     pub(super) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
     pub(super) stop: &'a StopRequest,
-    /// The programs' argument RATE, if they have one.
-    pub(super) rate_per_s: Option<u32>,
+    /// The rate of the messages, and the number of ends.
+    pub(super) question: &'a Question,
 }
 
-/// A compiled program.
+/// The compiled programs of a mechanism.
 pub(super) struct CompiledProgram<'a> {
     runner: &'a ProgramRunner<'a>,
-    /// The command, without its arguments.
-    command: Vec<String>,
+    /// Where they are, and run.
+    folder: PathBuf,
+    /// What each does, and its command without arguments.
+    commands: Vec<(Role, Vec<String>)>,
     /// The argument NAME: where the ends meet.
     name: String,
     /// Shared memory and queues that a killed program leaves behind: removed with this value, or by the cleaner.
@@ -49,29 +52,56 @@ pub(super) struct CompiledProgram<'a> {
     queues: [TemporaryQueue; 3],
 }
 
-/// Time per message as the program reports it, and CPU time of the whole run, in nanoseconds.
+/// Time per message as the programs report it, and CPU time of the whole run, in nanoseconds.
 pub(super) struct ProgramRun {
     pub(super) time_ns: f64,
     pub(super) cpu_ns: u64,
+    /// Messages of all senders.
+    pub(super) messages: u64,
+}
+
+/// What a program printed at its end.
+struct Printed {
+    role: Role,
+    time_ns: f64,
+    messages: u64,
+    /// Whether it received all that was sent.
+    is_complete: bool,
+}
+
+impl Printed {
+    /// Reads a line such as "812.4 ns per message: 1000 of 200 bytes, all as sent".
+    fn read(role: Role, output: &str) -> io::Result<Self> {
+        let line = output.lines().find(|line| line.contains(" ns per ")).unwrap_or_default();
+        let number = |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok());
+        let parts = line.split_once(": ").and_then(|(time, rest)| Some((number(time)?, number(rest)?)));
+        let (time_ns, messages) = parts.ok_or_else(|| io::Error::other(format!("it printed `{output}`")))?;
+        Ok(Self { role, time_ns, messages: messages as u64, is_complete: line.ends_with("all as sent") })
+    }
 }
 
 impl<'a> ProgramRunner<'a> {
-    /// Writes a program into the folder and compiles it as its first comment says. `number` is different for each program.
+    /// Writes the programs of a mechanism into a folder of their own and compiles them as their first comments say. `number` is different for
+    /// each mechanism.
     ///
     /// # Errors
-    /// The message of the compiler, or of the system.
+    /// The message of a compiler, or of the system.
     pub(super) fn compile(
         &'a self,
         number: usize,
         spec: &Spec,
-        program: &Program,
+        programs: &[Program],
     ) -> io::Result<CompiledProgram<'a>> {
-        let extension = program.language.facts().extension;
-        let (source, binary) = (format!("program{number}.{extension}"), format!("./program{number}"));
-        std::fs::write(self.folder.join(&source), program.text())?;
-        let (compiler, command) = program.language.commands(&source, &binary);
-        if !compiler.is_empty() {
-            self.execute(&compiler, &[])?;
+        let folder = self.folder.join(format!("program{number}"));
+        std::fs::create_dir(&folder)?;
+        let mut commands = Vec::new();
+        for program in programs {
+            std::fs::write(folder.join(program.file()), program.text())?;
+            let (compiler, command) = program.language.commands(program.role.stem(program.language));
+            if !compiler.is_empty() {
+                self.execute(&folder, &[compiler], &[])?;
+            }
+            commands.push((program.role, command));
         }
         // Queues and shared memory have names outside of the folder.
         let (queue, key) = (QueueName::random_name().to_string(), QueueName::random_key());
@@ -82,48 +112,65 @@ impl<'a> ProgramRunner<'a> {
             TemporaryPath::make(self.cleaner.announcer(), shared, |_| Ok::<_, io::Error>(()))?;
         let name = match spec.mechanism.as_str() {
             "tcp" => TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string(),
+            "shm-ring" if programs.len() > 1 => shared_memory.path().display().to_string(),
             "posix-mq" | "shm-ring" => queue,
             "sysv-msgq" => key.to_string(),
-            _ => format!("meeting{number}"),
+            _ => "meeting".to_owned(),
         };
-        let command = command.into_iter().map(str::to_owned).collect();
-        Ok(CompiledProgram { runner: self, command, name, _shared_memory: shared_memory, queues })
+        Ok(CompiledProgram { runner: self, folder, commands, name, _shared_memory: shared_memory, queues })
     }
 
-    /// Runs a command on these CPUs; returns its output and its CPU time in nanoseconds.
-    fn execute(&self, words: &[&str], cpus: &[u32]) -> io::Result<(String, u64)> {
-        let program = words[0];
-        let mut command = Command::new(program);
-        // A compiler that is killed leaves files in TMPDIR.
-        command.args(&words[1..]).current_dir(self.folder).env("TMPDIR", self.folder).stdin(Stdio::null());
+    /// Runs commands side by side on these CPUs; returns the output of each, and their CPU time together in nanoseconds.
+    fn execute(
+        &self,
+        folder: &Path,
+        commands: &[Vec<String>],
+        cpus: &[u32],
+    ) -> io::Result<(Vec<String>, u64)> {
         let mark = self.cleaner.mark();
-        // A child inherits the CPUs of this thread.
-        let pinned = (!cpus.is_empty()).then(|| Pinned::to_any(cpus)).transpose()?;
-        let child = Child::spawn(command, Capture::Both, Captured::keeping(2048, 2048), self.cleaner, &mark)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => io::Error::other(format!("there is no `{program}` on PATH")),
-                _ => io::Error::other(format!("`{program}` does not start: {}", describe_errno(&error))),
-            })?;
-        drop(pinned);
-        let mut children = [child];
+        let start = |words: &Vec<String>| self.start(folder, words, cpus, &mark);
+        let mut children: Vec<Child<'_>> = commands.iter().map(start).collect::<io::Result<_>>()?;
         let began = Instant::now();
         let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
+        let program = &commands[0][0];
         wait_for_all(&mut children, &failed, &mut || match began.elapsed() > LIMIT {
             _ if self.stop.is_set() => Err(io::Error::other("stopped")),
             true => Err(io::Error::other(format!("`{program}` did not end within {} s", LIMIT.as_secs()))),
             false => Ok(()),
         })?;
-        let [child] = &children;
-        let output = child.captured_output();
-        match child.ended() {
-            Some(ended) if ended.status.success() => {
-                Ok((output, ended.usage.user_ns + ended.usage.system_ns))
-            }
-            _ => {
-                let message = output.lines().next().unwrap_or_default();
-                Err(io::Error::other(format!("`{program}` failed: {message}")))
-            }
+        // The first that failed, not those that were ended because of it.
+        let by_itself = |child: &&Child<'_>| failed(child) && !child.captured_output().is_empty();
+        if let Some(child) = children.iter().find(by_itself).or(children.iter().find(|child| failed(child))) {
+            let at = children.iter().position(|one| std::ptr::eq(one, child)).unwrap_or_default();
+            let output = child.captured_output();
+            let message = output.lines().next().unwrap_or_default();
+            return Err(io::Error::other(format!("`{}` failed: {message}", commands[at].join(" "))));
         }
+        let cpu_ns =
+            |child: &Child<'_>| child.ended().map_or(0, |ended| ended.usage.user_ns + ended.usage.system_ns);
+        let outputs = children.iter().map(Child::captured_output).collect();
+        Ok((outputs, children.iter().map(cpu_ns).sum()))
+    }
+
+    fn start<'c>(
+        &'c self,
+        folder: &Path,
+        words: &[String],
+        cpus: &[u32],
+        mark: &'c Mark,
+    ) -> io::Result<Child<'c>> {
+        let program = &words[0];
+        let mut command = Command::new(program);
+        // A compiler that is killed leaves files in TMPDIR.
+        command.args(&words[1..]).current_dir(folder).env("TMPDIR", self.folder).stdin(Stdio::null());
+        // A child inherits the CPUs of this thread.
+        let _pinned = (!cpus.is_empty()).then(|| Pinned::to_any(cpus)).transpose()?;
+        Child::spawn(command, Capture::Both, Captured::keeping(2048, 2048), self.cleaner, mark).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::NotFound => io::Error::other(format!("there is no `{program}` on PATH")),
+                _ => io::Error::other(format!("`{program}` does not start: {}", describe_errno(&error))),
+            },
+        )
     }
 }
 
@@ -133,18 +180,83 @@ impl CompiledProgram<'_> {
     /// # Errors
     /// The program failed, or took too long, or the user wants to stop.
     pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
-        let (count, rate) = (messages.to_string(), self.runner.rate_per_s.map(|rate| rate.to_string()));
-        let arguments = std::iter::once(&count).chain(&rate).chain([&self.name]);
-        let words: Vec<&str> = self.command.iter().chain(arguments).map(String::as_str).collect();
-        let executed = self.runner.execute(&words, self.runner.cpus);
+        let executed = self.runner.execute(&self.folder, &self.command_lines(messages), self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
             self.queues.iter().for_each(|queue| _ = queue.remove());
         }
-        let (output, cpu_ns) = executed?;
-        let time_ns = output.split(' ').next().and_then(|number| number.parse().ok());
-        let time_ns = time_ns.ok_or_else(|| io::Error::other(format!("it printed `{output}`")))?;
-        Ok(ProgramRun { time_ns, cpu_ns })
+        let (outputs, cpu_ns) = executed?;
+        let read = |((role, _), output): (&(Role, _), &String)| Printed::read(*role, output);
+        let printed: Vec<Printed> = self.started().zip(&outputs).map(read).collect::<io::Result<_>>()?;
+        let messages = self.per_sender(messages) * u64::from(self.senders());
+        Ok(ProgramRun { time_ns: self.time_ns(&printed, messages)?, cpu_ns, messages })
+    }
+
+    fn senders(&self) -> u32 {
+        self.runner.question.senders
+    }
+
+    /// The argument COUNT of a sender, where all together send about so much.
+    fn per_sender(&self, messages: u64) -> u64 {
+        messages.div_ceil(u64::from(self.senders()))
+    }
+
+    /// The programs of a run, in the order of their start: receivers first.
+    fn started(&self) -> impl Iterator<Item = &(Role, Vec<String>)> {
+        self.commands.iter().rev().flat_map(|one| {
+            let times = match one.0 {
+                Role::Both => 1,
+                Role::Sender => self.senders(),
+                Role::Receiver => self.runner.question.receivers,
+            };
+            std::iter::repeat_n(one, times as usize)
+        })
+    }
+
+    /// The command lines of a run of so many messages.
+    fn command_lines(&self, messages: u64) -> Vec<Vec<String>> {
+        let question = self.runner.question;
+        let count = self.per_sender(messages);
+        let rate = question.rate_per_s().map(|rate| rate.div_ceil(self.senders()));
+        let line = |(role, command): &(Role, Vec<String>)| {
+            let count = match role {
+                // How many of them it gets is not known before.
+                Role::Receiver if question.share == Some(Share::Compete) => 0,
+                Role::Receiver => count * u64::from(self.senders()),
+                Role::Both | Role::Sender => count,
+            };
+            // Only the program of both ends has no RATE where none is asked for.
+            let rate = rate.or((*role != Role::Both).then_some(0)).map(|rate| rate.to_string());
+            let arguments = std::iter::once(count.to_string()).chain(rate).chain([self.name.clone()]);
+            command.iter().cloned().chain(arguments).collect()
+        };
+        self.started().map(line).collect()
+    }
+
+    /// The wall time of a message of a run, in nanoseconds.
+    ///
+    /// # Errors
+    /// Not all messages arrived.
+    fn time_ns(&self, printed: &[Printed], messages: u64) -> io::Result<f64> {
+        let question = self.runner.question;
+        let of = |role: Role| printed.iter().filter(move |one| one.role == role);
+        if let Some(both) = of(Role::Both).next() {
+            return Ok(both.time_ns);
+        }
+        let arrived = match question.share {
+            Some(Share::Compete) => of(Role::Receiver).map(|one| one.messages).sum(),
+            _ => of(Role::Receiver).map(|one| one.messages).min().unwrap_or_default(),
+        };
+        if arrived != messages || !of(Role::Receiver).all(|one| one.is_complete) {
+            return Err(io::Error::other(format!("of {messages} messages {arrived} arrived")));
+        }
+        // A client waits for each reply; one way the last to be ready decides, and with a rate the sender.
+        let role = match question.pattern {
+            Pattern::Stream if question.rate_per_s().is_none() => Role::Receiver,
+            _ => Role::Sender,
+        };
+        let whole_ns = of(role).map(|one| one.time_ns * one.messages as f64);
+        Ok(whole_ns.fold(0.0, f64::max) / messages as f64)
     }
 
     /// The number of messages of a run that takes about `run_time`.
@@ -153,7 +265,7 @@ impl CompiledProgram<'_> {
     /// As [`Self::run`].
     pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
         let time_ns = |messages| Ok(self.run(messages)?.time_ns);
-        match self.runner.rate_per_s {
+        match self.runner.question.rate_per_s() {
             Some(rate) => paced_messages_for(run_time, f64::from(rate), time_ns),
             None => messages_for(run_time, time_ns),
         }

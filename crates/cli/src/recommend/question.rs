@@ -7,7 +7,10 @@ use model::{ByteSize, Spec, Tasks, Workload};
 use stats::Demand;
 use stats::choice::SIMPLEST_FIRST;
 
-use crate::typed;
+use super::ends;
+use super::languages::{Code, CodeLanguage};
+use super::promises::{Promises, Sharing};
+use crate::typed::{self, Listed};
 
 model::words! {
     /// The direction of messages.
@@ -42,11 +45,34 @@ model::words! {
         CrossHost = "cross-host",
         /// Accept messages from several senders.
         ManySenders = "many-senders",
+        /// Go on with a new receiver.
+        ReaderCrash = "reader-crash",
+        /// Go on with a new sender.
+        WriterCrash = "writer-crash",
+        /// Keep what was not read when both ends have died.
+        Restart = "restart",
+        /// Keep it on the disk.
+        Reboot = "reboot",
+        /// Work between two containers that share a folder.
+        Containers = "containers",
+        /// Be waited for together with sockets.
+        Poll = "poll",
+        /// Leave messages in shared memory.
+        NoCopy = "no-copy",
+    }
+}
+model::words! {
+    /// Which of several receivers gets a message.
+    pub enum Share {
+        /// One of them.
+        Compete = "compete",
+        /// All of them.
+        Broadcast = "broadcast",
     }
 }
 
 /// What the user asks.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Question {
     /// Bytes of a message
     #[arg(long, value_name = "SIZE", value_parser = typed::positive_size)]
@@ -56,9 +82,22 @@ pub(crate) struct Question {
     #[arg(long, default_value_t = Pattern::Stream, value_parser = typed::one_of(Pattern::ALL))]
     pub(super) pattern: Pattern,
 
-    /// The two ends: a parent and its child, unrelated processes, or threads of one process
-    #[arg(long, default_value_t = Between::ParentChild, value_parser = typed::one_of(Between::ALL))]
-    pub(super) between: Between,
+    /// The two ends: a parent and its child, unrelated processes, or threads of one process [default: parent-child; of two programs:
+    /// processes]
+    #[arg(long, value_parser = typed::one_of(Between::ALL))]
+    pub(super) between: Option<Between>,
+
+    /// How many senders there are, each a program
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(1u32..=64))]
+    pub(super) senders: u32,
+
+    /// How many receivers there are, each a program (--share)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = typed::whole(1u32..=64))]
+    pub(super) receivers: u32,
+
+    /// Whether each message is for one of the receivers, or for all
+    #[arg(long, value_parser = typed::one_of(Share::ALL))]
+    pub(super) share: Option<Share>,
 
     /// Messages, or round trips, that are made in a second (50k: 50000): mechanisms and programs are measured at this rate, and of those
     /// that reach it the one with the least CPU time is taken
@@ -72,6 +111,14 @@ pub(crate) struct Question {
     /// What else it must do; may be given several times
     #[arg(long, value_name = "WHAT", value_parser = typed::one_of(Must::ALL))]
     pub(super) must: Vec<Must>,
+
+    /// The language of the program to print, or those of a program that sends and one that receives (rust,python)
+    #[arg(long, value_name = "LANGUAGE[,LANGUAGE]", default_value_t, value_parser = languages())]
+    pub(super) code: Code,
+}
+
+fn languages() -> Listed<Code> {
+    Listed { read: str::parse, values: || CodeLanguage::ALL.iter().map(|one| one.word().into()).collect() }
 }
 
 /// Parses a rate of at least one message in a second: at a lower one a measurement would have no messages.
@@ -121,14 +168,28 @@ impl Between {
 }
 
 impl Must {
-    fn capability(self) -> Capabilities {
-        match self {
+    /// What the registry of mechanisms calls it; `None` for what the two programs do.
+    fn capability(self) -> Option<Capabilities> {
+        Some(match self {
             Self::Filter => Capabilities::LINK,
             Self::Boundaries => Capabilities::KEEPS_BOUNDARIES,
             Self::Persistent => Capabilities::STORES_DATA,
             Self::CrossHost => Capabilities::CROSSES_HOSTS,
             Self::ManySenders => Capabilities::MANY_SENDERS,
+            _ => return None,
+        })
+    }
+
+    /// Whether a mechanism, or the programs with it, do it.
+    pub(super) fn is_done_by(self, one: &Mechanism) -> bool {
+        match self.capability() {
+            Some(capability) => one.capabilities.contains(capability),
+            None => Promises::of(one.name).is_some_and(|promises| promises.keeps(self)),
         }
+    }
+
+    fn is_of_crash(self) -> bool {
+        matches!(self, Self::ReaderCrash | Self::WriterCrash)
     }
 }
 
@@ -145,12 +206,74 @@ impl Question {
         Demand { messages_per_s: self.messages_per_second, cpus_max }
     }
 
+    /// Whether the answer is two programs, one that sends and one that receives, that meet at a name.
+    pub(super) fn is_of_pair(&self) -> bool {
+        let is_of_programs = |must: &Must| must.capability().is_none();
+        self.code.receiver.is_some()
+            || !self.code.sender.has_one_file()
+            || self.senders * self.receivers > 1
+            || self.must.iter().any(is_of_programs)
+    }
+
+    /// The two ends: where nothing is typed, those of the programs.
+    pub(super) fn between(&self) -> Between {
+        let usual = if self.is_of_pair() { Between::Processes } else { Between::ParentChild };
+        self.between.unwrap_or(usual)
+    }
+
+    /// "from 2 senders in Rust to 4 receivers in Python that compete, must: poll".
+    pub(super) fn ends(&self) -> String {
+        let [sends, receives] = self.code.both().map(|language| language.facts().name);
+        let [first, second] = match self.pattern {
+            Pattern::Stream => ["sender", "receiver"],
+            Pattern::RequestReply => ["client", "server"],
+        };
+        let ends = |number: u32, noun: &str| match number {
+            1 => format!("a {noun}"),
+            _ => format!("{number} {noun}s"),
+        };
+        let share = match self.share {
+            Some(Share::Compete) => " that compete",
+            Some(Share::Broadcast) => " that each get all",
+            None => "",
+        };
+        let must: Vec<&str> = self.must.iter().map(|must| must.word()).collect();
+        let must = if must.is_empty() { String::new() } else { format!(", must: {}", must.join(", ")) };
+        format!(
+            "from {} in {sends} to {} in {receives}{share}{must}",
+            ends(self.senders, first),
+            ends(self.receivers, second),
+        )
+    }
+
+    /// What cannot be asked together.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let has_several_ends = self.senders * self.receivers > 1;
+        let problem = if self.share.is_some() && self.receivers == 1 {
+            "--share is for several receivers: give --receivers N as well"
+        } else if self.share.is_none() && self.receivers > 1 {
+            "with several receivers say --share compete (each message is for one of them) or --share broadcast (for all)"
+        } else if self.is_of_pair() && self.between() != Between::Processes {
+            "the answer to this is two programs, which are processes: leave --between out, or ask for one language, one sender and one receiver"
+        } else if has_several_ends && self.pattern == Pattern::RequestReply {
+            "--pattern request-reply is between one sender and one receiver: leave --senders and --receivers out"
+        } else if has_several_ends && self.must.iter().any(|must| must.is_of_crash()) {
+            "what survives the crash of an end is known of one sender and one receiver: leave --senders and --receivers out, or the crash"
+        } else {
+            return Ok(());
+        };
+        Err(problem.to_owned())
+    }
+
     /// The mechanisms that fulfil every condition of the question, also those that this machine does not have.
     ///
     /// # Errors
     /// None fulfils all of them: a sentence that says which mechanisms fulfil each.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, String> {
-        let fulfils_all = |mechanism: &Mechanism| self.conditions(mechanism).iter().all(|(_, holds)| *holds);
+        let fulfils_all = |mechanism: &Mechanism| self.conditions(mechanism).iter().all(|one| one.holds);
         let candidates: Vec<Candidate> = recommendable()
             .filter(|(_, mechanism)| fulfils_all(mechanism))
             .map(|(spec, mechanism)| Candidate {
@@ -171,6 +294,9 @@ impl Question {
 
     /// Why a mechanism that fulfils each condition does not fulfil all of them together.
     fn unfit(&self, mechanism: &Mechanism) -> Option<String> {
+        if let Some(promises) = Promises::of(mechanism.name).filter(|_| self.is_of_pair()) {
+            return self.torn(promises);
+        }
         if !self.must.contains(&Must::ManySenders) {
             return None;
         }
@@ -190,28 +316,70 @@ impl Question {
         }
     }
 
+    /// Why messages of two programs would be mixed or cut with a mechanism between them.
+    fn torn(&self, promises: &Promises) -> Option<String> {
+        let is_shared = self.senders > 1 && promises.many_senders == Sharing::Shared
+            || self.share == Some(Share::Compete) && promises.many_receivers == Sharing::Shared;
+        let why = match self.must.iter().find(|must| must.is_of_crash()) {
+            Some(_) => "cut in two when an end dies",
+            None if is_shared => "mixed where several ends share it",
+            None => return None,
+        };
+        let most = promises.atomic_bytes.filter(|most| self.message.0 > *most)?;
+        Some(format!("messages of more than {most} bytes are {why}"))
+    }
+
     /// The options of the question, and whether a mechanism fulfils each.
-    fn conditions(&self, one: &Mechanism) -> Vec<(String, bool)> {
-        let (workload, tasks) = (self.pattern.workload(), self.between.tasks());
+    fn conditions(&self, one: &Mechanism) -> Vec<Condition> {
+        let (workload, tasks) = (self.pattern.workload(), self.between().tasks());
         let has_pattern = one.workloads.contains(&workload) && one.tasks.contains(&tasks);
-        let mut conditions = vec![(format!("--pattern {}", self.pattern), has_pattern)];
-        if self.between == Between::Processes {
-            conditions.push(("--between processes".to_owned(), one.capabilities.opens_by_name()));
+        let condition =
+            |option: String, lacks: &str, holds| Condition { option, lacks: lacks.to_owned(), holds };
+        let mut conditions =
+            vec![condition(format!("--pattern {}", self.pattern), "not between such ends", has_pattern)];
+        if self.is_of_pair() {
+            let lacks = format!("not in {}", self.code.names());
+            let are_written = ends::are_written(one.name, self.code, &self.must);
+            conditions.push(condition(format!("--code {}", self.code), &lacks, are_written));
+            if self.senders > 1 {
+                let promises = Promises::of(one.name);
+                let takes_several = promises.is_some_and(|one| one.many_senders != Sharing::None);
+                conditions.push(condition(
+                    format!("--senders {}", self.senders),
+                    "one sender",
+                    takes_several,
+                ));
+            }
+        } else if self.between() == Between::Processes {
+            let has_name = one.capabilities.opens_by_name();
+            conditions.push(condition("--between processes".to_owned(), "no name", has_name));
         }
-        let does = |must: &Must| (format!("--must {must}"), one.capabilities.contains(must.capability()));
+        let does =
+            |must: &Must| condition(format!("--must {must}"), &must.text().lacks, must.is_done_by(one));
         conditions.extend(self.must.iter().map(does));
         conditions
+    }
+
+    /// The mechanisms that are no candidates, and in a few words why.
+    pub(super) fn losers(&self) -> Vec<(&'static str, String)> {
+        let mut losers: Vec<_> = recommendable()
+            .filter_map(|(_, one)| {
+                Some((one.name, self.conditions(one).into_iter().find(|one| !one.holds)?.lacks))
+            })
+            .collect();
+        losers.dedup();
+        losers
     }
 
     /// The sentence that no mechanism fulfils all conditions.
     fn impossible(&self) -> String {
         let all: Vec<_> = recommendable().map(|(spec, one)| (spec.mechanism, self.conditions(one))).collect();
         let leaves = |at: usize| {
-            let left = all.iter().filter(|(_, conditions)| conditions[at].1);
+            let left = all.iter().filter(|(_, conditions)| conditions[at].holds);
             let mut names: Vec<&str> = left.map(|(name, _)| name.as_str()).collect();
             names.dedup();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            format!("{} leaves {names}", all[0].1[at].0)
+            format!("{} leaves {names}", all[0].1[at].option)
         };
         let parts: Vec<String> = (0..all[0].1.len()).map(leaves).collect();
         format!(
@@ -219,6 +387,15 @@ impl Question {
             parts.join("; ")
         )
     }
+}
+
+/// One condition of a question, and whether a mechanism fulfils it.
+struct Condition {
+    /// As it is typed.
+    option: String,
+    /// What a mechanism is called that does not fulfil it.
+    lacks: String,
+    holds: bool,
 }
 
 /// All mechanisms that can be recommended.

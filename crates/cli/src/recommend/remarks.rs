@@ -1,10 +1,14 @@
 //! Further sentences of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
 
+use report::sheet::{Sheet, col};
+use report::table::{Fit, Table};
 use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, RankedCase};
 
 use super::answer::{Answer, in_own_options};
-use super::program::CodeLanguage;
+use super::languages::CodeLanguage;
+use super::promises::Promises;
+use super::question::Share;
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;
@@ -52,8 +56,9 @@ impl Answer<'_> {
     /// What the mechanism, or its program, cannot do.
     pub(super) fn shortcomings(&self, taken: &RankedCase) -> Option<String> {
         let text = match self.case(taken).mechanism.as_str() {
-            "shm-ring" => {
-                "A ring has no end of stream, does not notice when the other end dies, and cannot be polled beside descriptors."
+            // The two programs have an end of stream.
+            "posix-mq" | "sysv-msgq" if self.args.question.is_of_pair() => {
+                "A message queue does not notice when the other end dies: the end that is left waits for a new one."
             }
             "posix-mq" | "sysv-msgq" => {
                 "A message queue has no end of stream, and does not notice when the other end dies: the end that is left waits for ever."
@@ -78,6 +83,46 @@ impl Answer<'_> {
         })
     }
 
+    /// What the mechanisms promise to several ends; nothing for one sender and one receiver.
+    pub(super) fn promises(&self) -> Option<Table> {
+        let question = &self.args.question;
+        (question.senders * question.receivers > 1).then_some(())?;
+        let mut names: Vec<&str> = self.candidates.iter().map(|one| one.spec.mechanism.as_str()).collect();
+        names.dedup();
+        let rows: Vec<_> = names.into_iter().filter_map(Promises::of).collect();
+        let mut sheet = Sheet::new(&rows);
+        sheet.add(col("mechanism").fit(Fit::Spec), |one| Some(one.name.clone().into()));
+        sheet.add(col("whole messages"), |one| Some(one.whole.clone().into()));
+        sheet.add(col("order"), |one| Some(one.order.clone().into()));
+        if question.share == Some(Share::Compete) {
+            sheet.add(col("equal shares").drop(2), |one| Some(one.fair.clone().into()));
+        }
+        if question.receivers > 1 {
+            sheet.add(col("a slow receiver").drop(1), |one| {
+                // Each message goes to all: the sender waits for the slowest.
+                let is_shared = question.share == Some(Share::Compete);
+                Some(if is_shared { one.slow.as_str() } else { "holds up all" }.into())
+            });
+        }
+        sheet.add(col("when full").drop(3), |one| Some(one.full.clone().into()));
+        Some(sheet.table())
+    }
+
+    /// Which mechanisms do not do what is asked, and in a word why: "Left out: `tcp` (not in containers); `file` (no poll)."
+    fn losers(&self) -> Option<String> {
+        let losers = self.args.question.losers();
+        let mut words: Vec<&String> = losers.iter().map(|(_, why)| why).collect();
+        words.sort();
+        words.dedup();
+        let of = |why: &String| {
+            let names: Vec<String> =
+                losers.iter().filter_map(|(name, own)| (own == why).then(|| format!("`{name}`"))).collect();
+            format!("{} ({why})", names.join(", "))
+        };
+        let parts: Vec<String> = words.into_iter().map(of).collect();
+        (!parts.is_empty()).then(|| format!("Left out: {}.", parts.join("; ")))
+    }
+
     /// Which rows have too few trials for an interval.
     pub(super) fn few_trials(&self) -> Option<String> {
         let least = self.with_few_trials().map(|(_, trials)| trials).min()?;
@@ -100,6 +145,9 @@ impl Answer<'_> {
             ));
         }
         notes.extend(self.slow_copies());
+        let of_programs = self.args.question.must.iter().filter(|_| self.args.question.is_of_pair());
+        notes.extend(of_programs.map(|must| format!("{must}: {}.", must.text().asks)));
+        notes.extend(self.losers());
         for candidate in self.candidates {
             let (spec, missing) = (&candidate.spec, &candidate.missing);
             let missing = missing.as_ref().map(|why| in_own_options(why));
@@ -107,7 +155,7 @@ impl Answer<'_> {
             notes.extend(candidate.left_out().map(|text| text + "."));
         }
         if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
-            let language = self.args.code.facts().name;
+            let language = self.args.question.code.names();
             notes.push(format!(
                 "No program in {language} surely meets all requirements: the best of them is taken."
             ));
@@ -132,7 +180,11 @@ impl Answer<'_> {
         let is_large = self.args.question.message.0 >= PLACED_BYTES;
         let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
         // The allocator decides where Python's `bytes` are.
-        let program = if self.args.code == CodeLanguage::Python { "" } else { ", as the program's do" };
+        let program = if self.args.question.code.both().contains(&CodeLanguage::Python) {
+            ""
+        } else {
+            ", as the program's do"
+        };
         Some(format!(
             "The figures are of buffers that begin at a page{program}: this machine copies into {} to {} bytes past the start \
              of one at {:.2} of its speed (docs/ALIGNMENT.md).",

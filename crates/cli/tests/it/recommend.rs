@@ -1,5 +1,6 @@
 //! `hosepipe recommend`: the rule through the command line, over records made by hand; and a short measurement.
 
+mod ends;
 mod programs;
 mod rates;
 mod senders;
@@ -117,6 +118,7 @@ fn the_figures_of_the_programs_decide() {
         program_ns: None,
         programs: vec![timed("shm-ring:wait=futex", 1300.0), timed("fifo", 800.0)],
         program: None,
+        receiver: None,
     }));
     write(&lab, "run.json", &run);
     let said = answer(&lab, &["--between", "processes"], 0);

@@ -386,7 +386,7 @@ fn a_stop_while_programs_run_leaves_nothing() {
         let mut running = lab.start(lab.command(&words));
         let pid = running.pid();
         until("a program runs", Duration::from_secs(60), || {
-            running.children().into_iter().find(|(_, name)| name.starts_with("program"))
+            running.children().into_iter().find(|(_, name)| name.starts_with("example"))
         });
         signal(pid, stop);
         running.end_within(promptly()).expect_code(code);
@@ -411,7 +411,7 @@ fn no_queue_of_a_program_stays_after_a_kill() {
         // A program's last argument names its queue.
         let name = until("a program has its queue", Duration::from_secs(60), || {
             let children = running.children();
-            let (program, _) = children.iter().find(|(_, name)| name.starts_with("program"))?;
+            let (program, _) = children.iter().find(|(_, name)| name.starts_with("example"))?;
             let words = fs::read_to_string(format!("/proc/{program}/cmdline")).ok()?;
             let name = words.trim_end_matches('\0').rsplit('\0').next()?.to_owned();
             (name.starts_with('/') == posix && is_queue(&name)).then_some(name)

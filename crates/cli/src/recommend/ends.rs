@@ -1,0 +1,224 @@
+//! The two programs for a mechanism, a sender and a receiver, each in a language of its own: a frame for each language and end (arguments, the
+//! clock, numbers and checks of messages) and a file for each mechanism, which has both ends of it.
+
+use include_dir::{Dir, include_dir};
+use model::Spec;
+
+use super::languages::{Code, CodeLanguage};
+use super::program::{Program, Role, count_to_try, library, spins};
+use super::promises::{Promises, Sharing};
+use super::question::{Must, Pattern, Question, Share};
+use super::template::{Values, filled};
+
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/recommend/programs/ends");
+
+/// Messages that a pipe keeps whole (PIPE_BUF), in bytes.
+const PIPE_BUF: u64 = 4096;
+
+fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
+    TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
+}
+
+/// The files that may have a mechanism's code: sockets that differ in an address or a type are in one.
+fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'static str> {
+    let names: &[&str] = match mechanism {
+        // Java's standard library has no such sockets.
+        "unix-seqpacket" if language == CodeLanguage::Java => &[],
+        "unix-stream" | "unix-seqpacket" | "tcp" => &["socket"],
+        own => &[own],
+    };
+    names.iter().find_map(|name| template(name, language))
+}
+
+/// Whether there are programs for a mechanism in these languages. Those that wait in poll(2) are in C, Rust and Python.
+pub(super) fn are_written(mechanism: &str, code: Code, must: &[Must]) -> bool {
+    let polls = must.contains(&Must::Poll);
+    let is_written =
+        |language| mechanism_template(mechanism, language).is_some() && (!polls || language.has_one_file());
+    code.both().into_iter().all(is_written)
+}
+
+/// The sender and the receiver; `None` where a language has no template for the mechanism.
+pub(super) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
+    let [sends, receives] = question.code.both();
+    let sender = program(spec, question, Role::Sender, sends)?;
+    Some([sender, program(spec, question, Role::Receiver, receives)?])
+}
+
+fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage) -> Option<Program> {
+    let frame = template(if role == Role::Sender { "sender" } else { "receiver" }, language)?;
+    let text = frame.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
+    let mut program = Program { role, template: String::new(), language, library: library(spec, language) };
+    program.template = filled(&text, &conditions(spec, question, role), &values(spec, question, &program));
+    Some(program)
+}
+
+/// Whether each of several receivers has a link of its own.
+pub(super) fn has_links(spec: &Spec, question: &Question) -> bool {
+    let is_dealt = Promises::of(&spec.mechanism).is_some_and(|one| one.many_receivers == Sharing::Dealt);
+    question.receivers > 1 && (question.share == Some(Share::Broadcast) || is_dealt)
+}
+
+/// The conditions that are true.
+fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str> {
+    let is = |names: &[&str]| names.contains(&spec.mechanism.as_str());
+    let is_reply = question.pattern == Pattern::RequestReply;
+    let (is_receiver, polls) = (role == Role::Receiver, question.must.contains(&Must::Poll));
+    let has_links = has_links(spec, question);
+    let is_shared = question.receivers > 1 && !has_links;
+    let is_unix = is(&["unix-stream", "unix-seqpacket", "unix-dgram"]);
+    let is_broadcast = question.share == Some(Share::Broadcast);
+    let is_connected = is(&["unix-stream", "unix-seqpacket", "tcp"]);
+    // Names of sockets, which a signal must remove.
+    let binds_link = is_unix && (is_receiver || is_reply && is(&["unix-dgram"]));
+    let pairs = [
+        (!is_receiver, "sender", "receiver"),
+        (!is_reply, "stream", "reply"),
+        (question.senders > 1, "manysenders", "onesender"),
+        (question.receivers > 1, "manyreceivers", "onereceiver"),
+        (question.share == Some(Share::Compete), "compete", "each"),
+        (has_links, "links", "onelink"),
+        (is_shared, "shared", "unshared"),
+        (polls, "poll", "blocking"),
+        // Pipes keep messages whole up to PIPE_BUF.
+        (question.message.0 > PIPE_BUF, "large", "whole"),
+        // Whether an end sees that the other one dies.
+        (is(&["posix-mq", "sysv-msgq", "unix-dgram", "file"]), "unnoticed", "noticed"),
+        // Whether NAME is a number.
+        (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
+        (binds_link || polls && is_receiver && !is(&["tcp"]), "binds", "unbound"),
+    ];
+    let alone = [
+        (!is_receiver || is_reply, "sends"),
+        (is_receiver || is_reply, "receives"),
+        (is_broadcast, "broadcast"),
+        (is(&["unix-stream"]), "unixstream"),
+        (is(&["unix-seqpacket"]), "seqpacket"),
+        (is(&["tcp"]), "tcp"),
+        (is(&["file"]), "file"),
+        // Receivers that compete see the numbers of a sender rise.
+        (!is(&["file"]), "ordered"),
+        (is_unix, "unix"),
+        (is(&["unix-stream", "tcp"]), "bytestream"),
+        (is_connected, "connected"),
+        // It waits in poll(2) for one descriptor of the link.
+        (polls && !(is_connected && question.senders > 1), "waits"),
+        // It removes a queue or a folder that is empty.
+        (if is_receiver { !is_shared } else { is_shared && question.senders == 1 }, "empties"),
+        (if is_receiver { !is_shared } else { is_broadcast }, "locks"),
+        (spins(spec), "spin"),
+    ];
+    let one_of = pairs.into_iter().map(|(holds, yes, no)| if holds { yes } else { no });
+    one_of.chain(alone.into_iter().filter_map(|(holds, name)| holds.then_some(name))).collect()
+}
+
+/// Where the two ends meet if nothing else is typed.
+fn meeting(spec: &Spec, question: &Question) -> &'static str {
+    match spec.mechanism.as_str() {
+        "tcp" | "sysv-msgq" => "7077",
+        "posix-mq" => "/hosepipe-example",
+        // The folder that two containers share is the one in which the programs are.
+        "shm-ring" if !question.must.contains(&Must::Containers) => "/dev/shm/hosepipe-example",
+        _ => "hosepipe-example",
+    }
+}
+
+/// The marks in templates, and their values.
+fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
+    let is_reply = question.pattern == Pattern::RequestReply;
+    let [sends, receives] = question.code.both();
+    let other = match program.role {
+        Role::Receiver => Role::Sender.file(sends),
+        Role::Sender | Role::Both => Role::Receiver.file(receives),
+    };
+    let way = if is_reply { "there and back" } else { "one way" };
+    let bytes = report::words::count(question.message.0 as usize, "byte");
+    let rate = question.rate_per_s().map_or(0, |rate| rate.div_ceil(question.senders));
+    let (compile, run) = program.language.commands(program.role.stem(program.language));
+    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
+    let command = [compile, run].into_iter().filter(|words| !words.is_empty()).map(|words| words.join(" "));
+    let command = format!("{} {count}", command.collect::<Vec<_>>().join(" && "));
+    vec![
+        (
+            "{title}",
+            format!(
+                "{spec}: messages of {bytes}, {way}. The other end is {other}. Written by `hosepipe recommend`."
+            ),
+        ),
+        ("{bytes}", question.message.0.to_string()),
+        ("{NAME}", meeting(spec, question).to_owned()),
+        ("{senders}", question.senders.to_string()),
+        ("{receivers}", question.receivers.to_string()),
+        ("{rate}", rate.to_string()),
+        ("{command}", command),
+        ("{other}", other),
+        ("{what}", if is_reply { "round trip" } else { "message" }.to_owned()),
+        ("{file}", program.file()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ByteSize;
+
+    use super::*;
+
+    /// No condition and no mark of a template is left in a program, whatever is asked.
+    #[test]
+    fn every_program_of_two_is_filled_in() {
+        let mechanisms = [
+            "fifo",
+            "unix-stream",
+            "unix-seqpacket",
+            "unix-dgram",
+            "tcp",
+            "file",
+            "posix-mq",
+            "sysv-msgq",
+            "shm-ring:wait=futex",
+            "shm-ring:wait=spin",
+        ];
+        let mut made = 0;
+        for (spec, language) in
+            mechanisms.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |one| (spec, *one)))
+        {
+            let spec: Spec = spec.parse().expect("a spec");
+            let plain = Question {
+                message: ByteSize(200),
+                pattern: Pattern::Stream,
+                between: None,
+                senders: 1,
+                receivers: 1,
+                share: None,
+                messages_per_second: None,
+                cpu_budget: None,
+                must: vec![],
+                code: Code { sender: language, receiver: Some(language) },
+            };
+            let share =
+                |senders, share| Question { senders, receivers: 4, share: Some(share), ..plain.clone() };
+            for question in [
+                plain.clone(),
+                Question { pattern: Pattern::RequestReply, ..plain.clone() },
+                Question { message: ByteSize(6000), must: vec![Must::Poll], ..plain.clone() },
+                Question { senders: 3, ..plain.clone() },
+                share(1, Share::Compete),
+                share(2, Share::Broadcast),
+            ] {
+                for program in pair(&spec, &question).into_iter().flatten() {
+                    let text = program.text_beside_library();
+                    let is_condition = |line: &&str| {
+                        let word = line.strip_prefix('@').and_then(|line| line.split_once(' '));
+                        word.is_some_and(|(word, _)| word.chars().all(|one| one.is_ascii_lowercase()))
+                    };
+                    assert_eq!(text.lines().find(is_condition), None, "{spec} in {language}");
+                    let left = values(&spec, &question, &program);
+                    let left = left.into_iter().find(|(mark, _)| text.contains(mark));
+                    assert_eq!(left, None, "{spec} in {language}");
+                    made += 1;
+                }
+            }
+        }
+        assert!(made > 300, "{made} programs");
+    }
+}

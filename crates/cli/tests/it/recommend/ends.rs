@@ -1,0 +1,458 @@
+//! The two programs that `recommend` prints for two ends: in each language with others, several of an end, an end that is killed at any
+//! moment, both killed, between two containers, in one poll(2) with a socket.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use model::{CaseRecord, Workload};
+
+use super::programs::compiled;
+use super::{case, record};
+use crate::common::programs::{has, python};
+use crate::common::{Lab, files_in, full, namespaces, until};
+
+const BYTES: u64 = 200;
+/// Mechanisms of pairs.
+const ALL: [&str; 9] = [
+    "fifo",
+    "unix-stream",
+    "unix-seqpacket",
+    "unix-dgram",
+    "tcp",
+    "file",
+    "posix-mq",
+    "sysv-msgq",
+    "shm-ring:wait=futex",
+];
+const READER_CRASH: [&str; 6] =
+    ["fifo", "unix-stream", "unix-seqpacket", "unix-dgram", "tcp", "shm-ring:wait=futex"];
+const WRITER_CRASH: [&str; 5] = ["fifo", "unix-stream", "unix-seqpacket", "tcp", "shm-ring:wait=futex"];
+const RESTART: [&str; 4] = ["file", "posix-mq", "sysv-msgq", "shm-ring:wait=futex"];
+const CONTAINERS: [&str; 6] =
+    ["fifo", "unix-stream", "unix-seqpacket", "unix-dgram", "file", "shm-ring:wait=futex"];
+
+/// The commands of a sender and a receiver, the name at which they meet, and the folder in which they run.
+struct Pair {
+    spec: &'static str,
+    sender: Vec<String>,
+    receiver: Vec<String>,
+    name: String,
+    folder: PathBuf,
+}
+
+/// What a program that has ended said on standard output, if it ended well.
+#[track_caller]
+fn well(what: &str, done: &Output) -> String {
+    let said = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(done.status.success(), "{what}: {} {}{}", done.status, said[0], said[1]);
+    assert!(said[0].contains(" ns per ") && said[0].contains(", all as sent"), "{what}: {said:?}");
+    said[0].clone()
+}
+
+/// The messages of a line such as "812.4 ns per message: 1000 of 200 bytes, all as sent".
+fn messages(line: &str) -> u64 {
+    let number = line.split_once(": ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("{line}"))
+}
+
+impl Pair {
+    /// Writes and compiles the programs of two languages; `None` where one of them cannot be had with this mechanism.
+    fn new(lab: &Lab, spec: &'static str, code: [&str; 2], bytes: u64, words: &[&str]) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 64;
+        let is_reply = words.contains(&"request-reply");
+        let figures = CaseRecord { block_bytes: bytes, ..case(spec, 900, 900) };
+        let figures = if is_reply { CaseRecord { workload: Workload::PingPong, ..figures } } else { figures };
+        let saved = format!("run{number}.json");
+        record(lab, &saved, vec![figures]);
+        let (folder, message) = (format!("pair{number}"), bytes.to_string());
+        let languages = code.join(",");
+        let question = ["recommend", "--message", &message, "--from", &saved, "--code", &languages];
+        let done = lab.run(&[&question[..], &["--code-to", &folder], words].concat());
+        if done.status.code() == Some(2) && done.stderr.contains(&format!("--code {languages}")) {
+            return None;
+        }
+        assert_eq!(done.status.code(), Some(0), "{spec} {languages}: {}", done.stderr);
+        let folder = lab.here(&folder);
+        let [sender, receiver] = [("sender", code[0]), ("receiver", code[1])]
+            .map(|(role, language)| command(lab, &folder, role, language, &format!("{spec}-{bytes}")));
+        let own = format!("hosepipe-pair-{}-{number}", std::process::id());
+        let name = match spec {
+            // Ports below those that the system gives out; with room for links and for the socket of questions.
+            "tcp" => (20_000 + std::process::id() % 100 * 64 + number).to_string(),
+            "sysv-msgq" => (0x3000_0000 | std::process::id() << 8 | number << 2).to_string(),
+            "posix-mq" => format!("/{own}"),
+            _ => "meeting".to_owned(),
+        };
+        Some(Self { spec, sender, receiver, name, folder })
+    }
+
+    fn start(&self, command: &[String], count: u64, rate: u64) -> Child {
+        // No test waits for ever; an end that waits for another is killed.
+        let mut start = Command::new("timeout");
+        start.args(["--signal=KILL", "60"]).args(command);
+        start.args([count.to_string(), rate.to_string(), self.name.clone()]).current_dir(&self.folder);
+        start.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+        start.spawn().expect("it starts")
+    }
+
+    fn start_sender(&self, count: u64, rate: u64) -> Child {
+        self.start(&self.sender, count, rate)
+    }
+
+    fn start_receiver(&self, count: u64) -> Child {
+        self.start(&self.receiver, count, 0)
+    }
+
+    fn what(&self) -> String {
+        format!("{} from {} to {}", self.spec, self.sender.join(" "), self.receiver.join(" "))
+    }
+
+    /// One run; what is left in the folder is what was written.
+    fn expect_run(&self, count: u64, senders: u32, receivers: u32, expected: u64) -> Vec<String> {
+        let before = files_in(&self.folder);
+        let mut receives: Vec<Child> = (0..receivers).map(|_| self.start_receiver(expected)).collect();
+        let sends: Vec<Child> = (0..senders).map(|_| self.start_sender(count, 0)).collect();
+        let what = self.what();
+        for child in sends {
+            let said = well(&what, &child.wait_with_output().expect("its output"));
+            assert_eq!(messages(&said), count, "{what}: {said}");
+        }
+        let received =
+            receives.drain(..).map(|child| well(&what, &child.wait_with_output().expect("its output")));
+        let received = received.collect();
+        assert_eq!(files_in(&self.folder), before, "{what}");
+        received
+    }
+
+    /// Both ends killed in this test may have left a queue.
+    fn remove(&self) {
+        let script = match self.spec {
+            "posix-mq" => "import ctypes,sys; ctypes.CDLL(None).mq_unlink(sys.argv[1].encode())",
+            "sysv-msgq" => {
+                "import ctypes,sys; c=ctypes.CDLL(None); c.msgctl(c.msgget(int(sys.argv[1]),0),0,None)"
+            }
+            _ => return,
+        };
+        let _ = Command::new(python()).args(["-c", script, &self.name]).status();
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// The command that runs an end, compiled if its language is.
+fn command(lab: &Lab, folder: &Path, role: &str, language: &str, what: &str) -> Vec<String> {
+    let file = |name: &str| {
+        (
+            name.to_owned(),
+            fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}")),
+        )
+    };
+    let mut files = Vec::new();
+    for name in fs::read_dir(folder).expect("the folder").flatten() {
+        let name = name.file_name().to_string_lossy().into_owned();
+        // The ring is a file beside the program.
+        if name.starts_with(role) || name.starts_with("ring") {
+            files.push(file(&name));
+        }
+    }
+    let what = format!("{what}-{role}").replace([':', '='], "_");
+    let source = |extension: &str| format!("{role}.{extension}");
+    let words: Vec<String> = match language {
+        "python" => return vec![python().to_owned(), source("py")],
+        "java" => {
+            let mut class = role.to_owned();
+            class[..1].make_ascii_uppercase();
+            let done = Command::new("javac")
+                .args(["-Xlint:all", "-Werror", &format!("{class}.java")])
+                .current_dir(folder)
+                .output()
+                .expect("javac");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            return vec!["java".to_owned(), "-XX:TieredStopAtLevel=1".to_owned(), class];
+        }
+        "c" => ["cc", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread", &source("c"), "-lrt"]
+            .map(str::to_owned)
+            .into(),
+        "rust" => ["rustc", "--edition=2021", "-Dwarnings", &source("rs")].map(str::to_owned).into(),
+        "go" => {
+            ["sh", "-c", &format!("exec go build \"$@\" {}", source("go")), "sh"].map(str::to_owned).into()
+        }
+        other => panic!("no {other}"),
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    vec![compiled(&format!("{language}-{what}"), &words, &files, lab).display().to_string()]
+}
+
+/// Those of these languages whose compilers are here.
+fn languages<'a>(all: &[&'a str]) -> Vec<&'a str> {
+    let program = |language: &str| match language {
+        "c" => "cc",
+        "rust" => "rustc",
+        "java" => "javac",
+        "python" => "python3",
+        _ => "go",
+    };
+    all.iter().copied().filter(|language| has(program(language))).collect()
+}
+
+/// Each language is a sender and a receiver, of each mechanism that it can use.
+#[test]
+fn the_ends_are_of_any_two_languages() {
+    let lab = Lab::new();
+    let here = languages(&["c", "rust", "python", "go", "java"]);
+    for spec in ALL {
+        let mut tried = 0;
+        for (at, sends) in here.iter().enumerate() {
+            let receives = here[(at + 1) % here.len()];
+            // A language that does not have the mechanism leaves its neighbours to each other.
+            let code = if Pair::has(&lab, spec, receives) { [*sends, receives] } else { [*sends, here[0]] };
+            let Some(pair) = Pair::new(&lab, spec, code, BYTES, &[]) else { continue };
+            for count in [1, 300] {
+                let received =
+                    pair.expect_run(if spec == "file" { count.min(20) } else { count }, 1, 1, count.min(20));
+                assert_eq!(messages(&received[0]), if spec == "file" { count.min(20) } else { count });
+            }
+            tried += 1;
+        }
+        assert!(tried >= here.len().min(3), "{spec} in {tried} languages");
+    }
+}
+
+impl Pair {
+    /// Whether a language has programs with a mechanism.
+    fn has(lab: &Lab, spec: &str, language: &str) -> bool {
+        record(lab, "has.json", vec![case(spec, 900, 900)]);
+        let message = BYTES.to_string();
+        let code = format!("{language},{language}");
+        let asked = ["recommend", "--message", &message, "--from", "has.json", "--code", &code];
+        lab.run(&asked).status.code() == Some(0)
+    }
+}
+
+#[test]
+fn there_and_back_each_reply_is_its_request() {
+    let lab = Lab::new();
+    for spec in ALL {
+        for code in [["c", "python"], ["rust", "c"], ["python", "rust"]] {
+            let words = ["--pattern", "request-reply"];
+            if let Some(pair) = Pair::new(&lab, spec, code, BYTES, &words) {
+                pair.expect_run(if spec == "file" { 10 } else { 200 }, 1, 1, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_of_any_size_are_whole() {
+    let lab = Lab::new();
+    for spec in ALL {
+        for bytes in [1, 3, 8, 4096, 6000] {
+            let code = if bytes == 3 { ["python", "c"] } else { ["c", "python"] };
+            let pair = Pair::new(&lab, spec, code, bytes, &[]).expect("programs");
+            let received = pair.expect_run(if spec == "file" { 20 } else { 600 }, 1, 1, 0);
+            assert_eq!(messages(&received[0]), if spec == "file" { 20 } else { 600 }, "{spec} {bytes}");
+        }
+    }
+}
+
+/// Each message comes to one of the receivers, or to all of them; of several senders none is lost or mixed.
+#[test]
+fn several_ends_share_the_messages_as_asked() {
+    let lab = Lab::new();
+    let languages = [["c", "python"], ["python", "c"], ["rust", "rust"]];
+    for (at, spec) in ALL.into_iter().enumerate() {
+        let code = languages[at % 3];
+        let count = if spec == "file" { 12 } else { 400 };
+        let ask = |words: &[&str]| Pair::new(&lab, spec, code, BYTES, words).expect("programs");
+        let all = ask(&["--receivers", "3", "--share", "broadcast"]).expect_run(count, 1, 3, count);
+        assert!(all.iter().all(|line| messages(line) == count), "{spec}: {all:?}");
+        let one = ask(&["--receivers", "3", "--share", "compete"]).expect_run(count, 1, 3, 0);
+        assert_eq!(one.iter().map(|line| messages(line)).sum::<u64>(), count, "{spec}: {one:?}");
+        if spec.starts_with("shm-ring") {
+            continue;
+        }
+        let many = ask(&["--senders", "3"]).expect_run(count, 3, 1, 3 * count);
+        assert_eq!(messages(&many[0]), 3 * count, "{spec}: {many:?}");
+    }
+}
+
+/// Kills of a role in a test: a few, or as many as were promised.
+fn kills() -> u32 {
+    if full() { 200 } else { 6 }
+}
+
+/// A moment of up to 60 ms.
+fn some_time(random: &mut fastrand::Rng) {
+    std::thread::sleep(Duration::from_micros(random.u64(300..60_000)));
+}
+
+/// Kills a program that timeout(1) runs, and what it has started.
+fn kill(mut child: Child) {
+    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep");
+    for pid in String::from_utf8_lossy(&children.stdout).split_whitespace() {
+        crate::common::signal(pid.parse().expect("a number"), rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    child.wait().expect("it was ours");
+}
+
+/// Receivers are killed while a sender sends; the last one receives the rest, whole and in order.
+fn readers_die(lab: &Lab, language: &str) {
+    let mut random = fastrand::Rng::with_seed(1);
+    for spec in READER_CRASH {
+        let Some(pair) = Pair::new(lab, spec, [language; 2], BYTES, &["--must", "reader-crash"]) else {
+            continue;
+        };
+        // It sends as long as receivers are killed, and a little longer.
+        let count = 40 * u64::from(kills()) + 200;
+        let sender = pair.start_sender(count, 1000);
+        for _ in 0..kills() {
+            let receiver = pair.start_receiver(count);
+            some_time(&mut random);
+            kill(receiver);
+        }
+        let last = pair.start_receiver(count);
+        well(&pair.what(), &sender.wait_with_output().expect("its output"));
+        well(&pair.what(), &last.wait_with_output().expect("its output"));
+    }
+}
+
+/// Senders are killed, and the receiver goes on with the last of them.
+fn writers_die(lab: &Lab, language: &str) {
+    let mut random = fastrand::Rng::with_seed(2);
+    for spec in WRITER_CRASH {
+        let Some(pair) = Pair::new(lab, spec, [language; 2], BYTES, &["--must", "writer-crash"]) else {
+            continue;
+        };
+        let receiver = pair.start_receiver(200);
+        for _ in 0..kills() {
+            let sender = pair.start_sender(1_000_000_000, 2000);
+            some_time(&mut random);
+            kill(sender);
+        }
+        well(&pair.what(), &pair.start_sender(200, 0).wait_with_output().expect("its output"));
+        let said = well(&pair.what(), &receiver.wait_with_output().expect("its output"));
+        assert!(messages(&said) >= 200, "{}: {said}", pair.what());
+    }
+}
+
+#[test]
+fn an_end_in_c_goes_on_when_the_other_dies() {
+    let lab = Lab::new();
+    readers_die(&lab, "c");
+    writers_die(&lab, "c");
+}
+
+#[test]
+fn an_end_in_rust_goes_on_when_the_other_dies() {
+    let lab = Lab::new();
+    readers_die(&lab, "rust");
+    writers_die(&lab, "rust");
+}
+
+#[test]
+fn an_end_in_python_goes_on_when_the_other_dies() {
+    let lab = Lab::new();
+    readers_die(&lab, "python");
+    writers_die(&lab, "python");
+}
+
+/// Both ends are killed; what was not read is there for the next receiver, and comes before what a new sender sends.
+#[test]
+fn what_was_not_read_is_there_after_both_ends_were_killed() {
+    let lab = Lab::new();
+    for spec in RESTART {
+        for language in languages(&["c", "rust", "python"]) {
+            let pair = Pair::new(&lab, spec, [language; 2], BYTES, &["--must", "restart"]).expect("programs");
+            // A queue has room for ten messages.
+            let (sender, receiver) = (pair.start_sender(50, 40), pair.start_receiver(0));
+            std::thread::sleep(Duration::from_millis(250));
+            kill(receiver);
+            std::thread::sleep(Duration::from_millis(150));
+            kill(sender);
+            let said = well(&pair.what(), &{
+                let receiver = pair.start_receiver(1);
+                receiver.wait_with_output().expect("its output")
+            });
+            assert!(messages(&said) >= 1, "{}: {said}", pair.what());
+        }
+    }
+}
+
+/// Two programs in PID, IPC, network and mount namespaces of their own, with one folder in common and a /dev/shm of their own.
+#[test]
+fn two_containers_share_a_folder_and_no_more() {
+    let options = ["--mount", "--pid", "--ipc", "--net", "--uts", "--fork"];
+    let script = "mount -t tmpfs none /dev/shm && exec \"$0\" \"$@\"";
+    let Some(container) = namespaces::unshare(&options, script) else { return };
+    let container: Vec<String> = container.into_iter().map(str::to_owned).collect();
+    let lab = Lab::new();
+    for (at, spec) in CONTAINERS.into_iter().enumerate() {
+        let code = [["c", "python"], ["python", "c"], ["rust", "rust"]][at % 3];
+        let mut pair = Pair::new(&lab, spec, code, BYTES, &["--must", "containers"]).expect("programs");
+        for end in [&mut pair.sender, &mut pair.receiver] {
+            *end = [&container[..], end].concat();
+        }
+        let count = if spec == "file" { 20 } else { 2000 };
+        let received = pair.expect_run(count, 1, 1, count);
+        assert_eq!(messages(&received[0]), count, "{}", pair.what());
+    }
+}
+
+/// The receiver waits for its link and for another socket in one call of poll(2).
+#[test]
+fn an_end_that_polls_answers_on_another_socket() {
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python"]) {
+        let pair =
+            Pair::new(&lab, "unix-stream", [language; 2], BYTES, &["--must", "poll"]).expect("programs");
+        let mut receiver = pair.start_receiver(0);
+        let asks = UnixDatagram::unbound().expect("a socket");
+        let ask = pair.folder.join("meeting.ask");
+        until("the other socket", Duration::from_secs(20), || asks.send_to(b"?", &ask).ok());
+        // In the middle of the messages as well.
+        let sender = pair.start_sender(300, 1000);
+        std::thread::sleep(Duration::from_millis(100));
+        asks.send_to(b"?", &ask).expect("sent");
+        well(&pair.what(), &sender.wait_with_output().expect("its output"));
+        let mut errors = receiver.stderr.take().expect("a pipe");
+        let done = receiver.wait_with_output().expect("its output");
+        well(&pair.what(), &done);
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut errors, &mut said).expect("text");
+        assert!(said.contains("0 messages\n") && said.matches(" messages\n").count() == 2, "{said}");
+    }
+}
+
+/// Expected: a sentence, and the file stays. What is there already and is not a meeting place is not ours.
+#[test]
+fn what_is_no_meeting_place_is_left_alone() {
+    let lab = Lab::new();
+    for spec in ["fifo", "unix-stream", "unix-dgram", "file"] {
+        for language in languages(&["c", "rust", "python"]) {
+            let pair = Pair::new(&lab, spec, [language; 2], BYTES, &[]).expect("programs");
+            fs::write(pair.folder.join("meeting"), "mine").expect("a file");
+            let done = pair.start_receiver(1).wait_with_output().expect("its output");
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert_eq!(done.status.code(), Some(1), "{}: {said}", pair.what());
+            assert!(!said.contains("panicked") && !said.contains("Traceback"), "{said}");
+            assert_eq!(fs::read_to_string(pair.folder.join("meeting")).expect("it is there"), "mine");
+            for count in ["10abc", "-5"] {
+                let mut command = Command::new(&pair.sender[0]);
+                command.args(&pair.sender[1..]).arg(count).current_dir(&pair.folder);
+                let done = command.output().expect("it starts");
+                let said = String::from_utf8_lossy(&done.stderr).into_owned();
+                assert!(done.status.code() == Some(2) && said.contains("COUNT is a number"), "{said}");
+            }
+        }
+    }
+}
