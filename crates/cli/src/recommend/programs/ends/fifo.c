@@ -43,16 +43,16 @@ static int open_again(const char *path, int how, int old) {
 @receives }
 
 @sender typedef struct {
-@sender     const char *path;
+@sender     const char *link;
 @sender     int fd;
 @sender @reply     int back;
 @sender } Sender;
-@sender static void open_sender(Sender *to, const char *path) {
-@sender     to->path = path, to->fd = open_fifo(path, O_WRONLY);
-@sender @reply     to->back = -1, snprintf(back, sizeof back, "%s.back", path);
+@sender static void open_sender(Sender *to, const char *link) {
+@sender     to->link = link, to->fd = open_fifo(link, O_WRONLY);
+@sender @reply     to->back = -1, snprintf(back, sizeof back, "%s.back", link);
 @sender }
 @sender static void send_message(Sender *to, const void *message) {
-@sender     while (!write_whole(to->fd, message)) to->fd = open_again(to->path, O_WRONLY, to->fd);
+@sender     while (!write_whole(to->fd, message)) to->fd = open_again(to->link, O_WRONLY, to->fd);
 @sender }
 @sender @reply static bool receive_reply(Sender *to, void *reply) {
 @sender @reply     if (to->back < 0) to->back = open_fifo(back, O_RDONLY);
@@ -68,36 +68,36 @@ static int open_again(const char *path, int how, int old) {
 @sender         struct pollfd polled = {to->fd, 0, 0};
 @sender         bool is_alone = poll(&polled, 1, 10) > 0; /* POLLERR: there is no receiver */
 @sender         int unread = 0;
-@sender         if (access(to->path, F_OK) != 0) break; /* the receiver is done, and has removed it */
+@sender         if (access(to->link, F_OK) != 0) break; /* the receiver is done, and has removed it */
 @sender         ioctl(to->fd, FIONREAD, &unread);
 @sender @shared         if (unread == 0) break;
 @sender @unshared @manysenders         if (unread == 0 && !is_alone) break;
 @sender         if (!is_alone) continue;
-@sender         to->fd = open_again(to->path, O_WRONLY, to->fd);
+@sender         to->fd = open_again(to->link, O_WRONLY, to->fd);
 @sender         if (unread == 0) send_message(to, mark); /* it died after it took the mark */
 @sender     }
-@sender @shared @onesender     unlink(to->path);
+@sender @shared @onesender     unlink(to->link);
 @sender @reply     unlink(back);
 @sender }
 
 @receiver typedef struct {
-@receiver     const char *path;
+@receiver     const char *link;
 @receiver     int fd, how;
 @receiver @reply     int back;
 @receiver } Receiver;
-@receiver static bool open_receiver(Receiver *from, const char *path) {
-@receiver @links     int lock = open_fifo(path, O_RDONLY | O_NONBLOCK); /* held to the end */
+@receiver static bool open_receiver(Receiver *from, const char *link) {
+@receiver @links     int lock = open_fifo(link, O_RDONLY | O_NONBLOCK); /* held to the end */
 @receiver @links     if (flock(lock, LOCK_EX | LOCK_NB) != 0) return close(lock), false;
-@receiver     from->path = path, from->how = O_RDONLY;
+@receiver     from->link = link, from->how = O_RDONLY;
 @receiver @poll     from->how |= O_NONBLOCK; /* poll(2) waits for the sender */
-@receiver @reply     from->back = -1, snprintf(back, sizeof back, "%s.back", path);
-@receiver     from->fd = open_fifo(path, from->how);
+@receiver @reply     from->back = -1, snprintf(back, sizeof back, "%s.back", link);
+@receiver     from->fd = open_fifo(link, from->how);
 @receiver     return true;
 @receiver }
 @receiver static void receive_message(Receiver *from, void *message) {
 @receiver     while (!read_whole(from->fd, message)) {
 @receiver @reply         if (from->back >= 0) close(from->back), from->back = -1;
-@receiver         from->fd = open_again(from->path, from->how, from->fd);
+@receiver         from->fd = open_again(from->link, from->how, from->fd);
 @receiver     }
 @receiver }
 @receiver @reply static void send_reply(Receiver *from, const void *reply) {
@@ -105,6 +105,6 @@ static int open_again(const char *path, int how, int old) {
 @receiver @reply     if (!write_whole(from->back, reply)) close(from->back), from->back = -1; /* its client has gone */
 @receiver @reply }
 @receiver static void close_receiver(Receiver *from) {
-@receiver @unshared     unlink(from->path);
+@receiver @unshared     unlink(from->link);
 @receiver @shared     (void)from; /* the sender removes it */
 @receiver }

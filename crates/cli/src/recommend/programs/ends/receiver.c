@@ -50,14 +50,14 @@ static struct timespec began, ended; /* when the first and the last message came
 @poll     char question[64];
 @poll     if (recv(ask, question, sizeof question, MSG_DONTWAIT) >= 0) fprintf(stderr, "%ld messages\n", received);
 @poll }
-@poll /* Waits for the link and for questions at once, as an event loop does. */
-@poll static void wait_readable(int fd) {
-@poll     struct pollfd polled[] = {{fd, POLLIN, 0}, {ask, POLLIN, 0}};
-@poll     do {
-@poll         if (poll(polled, 2, -1) < 0) err(1, "poll");
-@poll         if (polled[1].revents) answer_question();
-@poll     } while (!polled[0].revents);
-@poll }
+@waits /* Waits for the link and for questions at once, as an event loop does. */
+@waits static void wait_readable(int fd) {
+@waits     struct pollfd polled[] = {{fd, POLLIN, 0}, {ask, POLLIN, 0}};
+@waits     do {
+@waits         if (poll(polled, 2, -1) < 0) err(1, "poll");
+@waits         if (polled[1].revents) answer_question();
+@waits     } while (!polled[0].revents);
+@waits }
 @poll static void open_ask(const char *link) {
 @poll @path     static struct sockaddr_un at = {.sun_family = AF_UNIX};
 @poll @path     snprintf(at.sun_path, sizeof at.sun_path, "%s.ask", *link == '/' && !strchr(link + 1, '/') ? link + 1 : link);
@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
 @onelink         if (++tries == 100) errx(1, "%s: another receiver is there", name);
 @links     for (int tries = 0; !open_receiver(&from, link_name(tries % LINKS)); usleep(10000)) /* the first that is free */
 @links         if (++tries == 100) errx(1, "%s: %d other receivers are there", name, LINKS);
-@poll     open_ask(from.path);
+@poll     open_ask(from.link);
     for (int marks = 0; marks < SENDERS;) {
         receive_message(&from, (char *)message);
         uint64_t word = le64toh(message[0]);
