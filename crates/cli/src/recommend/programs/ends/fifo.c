@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 @sends #include <poll.h>
 @sends #include <sys/ioctl.h>
-@receives @links #include <sys/file.h>
+@receiver @unshared #include <sys/file.h>
 
 /* open(2) waits for the other end. Either end makes the FIFO. */
 static int open_fifo(const char *path, int how) {
@@ -86,8 +86,8 @@ static int open_again(const char *path, int how, int old) {
 @receiver @reply     int back;
 @receiver } Receiver;
 @receiver static bool open_receiver(Receiver *from, const char *link) {
-@receiver @links     int lock = open_fifo(link, O_RDONLY | O_NONBLOCK); /* held to the end */
-@receiver @links     if (flock(lock, LOCK_EX | LOCK_NB) != 0) return close(lock), false;
+@receiver @unshared     int lock = open_fifo(link, O_RDONLY | O_NONBLOCK); /* held to the end: two would share the messages */
+@receiver @unshared     if (flock(lock, LOCK_EX | LOCK_NB) != 0) return close(lock), false;
 @receiver     from->link = link, from->how = O_RDONLY;
 @receiver @poll     from->how |= O_NONBLOCK; /* poll(2) waits for the sender */
 @receiver @reply     from->back = -1, snprintf(back, sizeof back, "%s.back", link);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 @sends #include <sys/random.h>
 @receives #include <sys/file.h>
+@sender @broadcast #include <sys/file.h>
 
 /* A folder of messages, each a file of its own that is whole and on the disk once it has its name. They stay until they are received,
    also when both programs or the machine have ended meanwhile; so their number is bounded by the disk alone. */
@@ -87,6 +88,7 @@ static Folder open_folder(const char *path) {
 @sender } Sender;
 @sender static void open_sender(Sender *to, const char *link) {
 @sender     to->folder = open_folder(link);
+@sender @broadcast     for (; flock(to->folder.fd, LOCK_SH | LOCK_NB) == 0; usleep(10000)) flock(to->folder.fd, LOCK_UN); /* until a receiver has locked it */
 @sender @reply     snprintf(back, sizeof back, "%s.back", link);
 @sender @reply     to->back = open_folder(back);
 @sender }
@@ -110,7 +112,7 @@ static Folder open_folder(const char *path) {
 @receiver } Receiver;
 @receiver static bool open_receiver(Receiver *from, const char *link) {
 @receiver     from->folder = open_folder(link);
-@receiver @links     if (flock(from->folder.fd, LOCK_EX | LOCK_NB) != 0) return close(from->folder.fd), false;
+@receiver @unshared     if (flock(from->folder.fd, LOCK_EX | LOCK_NB) != 0) return close(from->folder.fd), false; /* two would share the messages */
 @receiver @reply     snprintf(back, sizeof back, "%s.back", link);
 @receiver @reply     from->back = open_folder(back);
 @receiver     return true;

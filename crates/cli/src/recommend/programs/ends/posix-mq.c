@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <mqueue.h>
-@receiver @links #include <sys/file.h>
+@receiver @unshared #include <sys/file.h>
+@sender @broadcast #include <sys/file.h>
 
 /* Either end makes the queue, which outlives both, with what is unread. */
 static mqd_t open_queue(const char *path, int how) {
@@ -24,6 +25,7 @@ static mqd_t open_queue(const char *path, int how) {
 @sender } Sender;
 @sender static void open_sender(Sender *to, const char *link) {
 @sender     to->link = link, to->queue = open_queue(link, 0);
+@sender @broadcast     for (; flock(to->queue, LOCK_SH | LOCK_NB) == 0; usleep(10000)) flock(to->queue, LOCK_UN); /* until a receiver has locked it */
 @sender @reply     snprintf(back, sizeof back, "%s.back", link);
 @sender @reply     to->back = open_queue(back, 0);
 @sender }
@@ -55,7 +57,7 @@ static mqd_t open_queue(const char *path, int how) {
 @receiver static bool open_receiver(Receiver *from, const char *link) {
 @receiver @poll     from->link = link, from->queue = open_queue(link, O_NONBLOCK); /* on Linux a queue is a descriptor that poll(2) knows */
 @receiver @blocking     from->link = link, from->queue = open_queue(link, 0);
-@receiver @links     if (flock(from->queue, LOCK_EX | LOCK_NB) != 0) return mq_close(from->queue), false;
+@receiver @unshared     if (flock(from->queue, LOCK_EX | LOCK_NB) != 0) return mq_close(from->queue), false; /* two would share the messages */
 @receiver @reply     snprintf(back, sizeof back, "%s.back", link);
 @receiver @reply     from->back = open_queue(back, 0);
 @receiver     return true;

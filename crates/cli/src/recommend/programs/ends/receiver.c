@@ -27,7 +27,7 @@
 
 enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @manysenders enum { SENDERS = {senders}, SEEN_MAX = 8 * SENDERS };
-@onesender enum { SENDERS = 1, SEEN_MAX = 1 };
+@onesender enum { SENDERS = 1, SEEN_MAX = 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
 /* A short message has the first bytes of the word, and its number begins again before all their bits are 1. */
 #define NUMBERS ((1ULL << 8 * (BYTES < 5 ? BYTES : 5)) - 1)

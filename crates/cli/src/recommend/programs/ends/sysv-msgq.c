@@ -1,8 +1,8 @@
 #include <sys/ipc.h>
 #include <sys/msg.h>
 @sender @reply #include <sys/time.h>
-@receiver @links #include <sys/socket.h>
-@receiver @links #include <sys/un.h>
+@locks #include <sys/socket.h>
+@locks #include <sys/un.h>
 
 typedef struct {
     key_t key;
@@ -28,6 +28,13 @@ static void open_again(Queue *queue, const char *call) {
     if ((why != EIDRM && why != EINVAL) || opened.queue == queue->queue) err(1, "%s of %d bytes", call, BYTES);
     *queue = opened;
 }
+@locks /* A queue cannot be locked: a socket is bound, to a name that is no file and lasts as long as the socket. */
+@locks static int lock_link(const char *link) {
+@locks     struct sockaddr_un lock = {.sun_family = AF_UNIX};
+@locks     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), n = snprintf(lock.sun_path + 1, sizeof lock.sun_path - 1, "hosepipe.%s", link);
+@locks     if (fd < 0 || bind(fd, (struct sockaddr *)&lock, sizeof lock.sun_family + 1 + n) == 0) return fd;
+@locks     return close(fd), -1;
+@locks }
 @empties static bool is_empty(const Queue *queue) {
 @empties     struct msqid_ds facts;
 @empties     return msgctl(queue->queue, IPC_STAT, &facts) != 0 || facts.msg_qnum == 0;
@@ -54,6 +61,7 @@ static void open_again(Queue *queue, const char *call) {
 @sender @reply static void wake(int number) { (void)number; }
 @sender static void open_sender(Sender *to, const char *link) {
 @sender     to->queue = open_queue(key_of(link));
+@sender @broadcast     for (int fd; (fd = lock_link(link)) >= 0; usleep(10000)) close(fd); /* until a receiver has locked it */
 @sender @reply     struct itimerval half_second = {{0, 500000}, {0, 500000}};
 @sender @reply     to->back = open_queue(key_of(link) + 1);
 @sender @reply     signal(SIGALRM, wake), setitimer(ITIMER_REAL, &half_second, NULL); /* a reply that does not come: its server may have gone */
@@ -74,10 +82,7 @@ static void open_again(Queue *queue, const char *call) {
 @receiver } Receiver;
 @receiver static bool open_receiver(Receiver *from, const char *link) {
 @receiver     from->queue = open_queue(key_of(link));
-@receiver @links     /* A queue cannot be locked: a socket whose name is no file is bound as long as this end lives. */
-@receiver @links     struct sockaddr_un lock = {.sun_family = AF_UNIX};
-@receiver @links     int fd = socket(AF_UNIX, SOCK_DGRAM, 0), n = snprintf(lock.sun_path + 1, sizeof lock.sun_path - 1, "hosepipe.%d", from->queue.key);
-@receiver @links     if (bind(fd, (struct sockaddr *)&lock, sizeof lock.sun_family + 1 + n) != 0) return close(fd), false;
+@receiver @unshared     if (lock_link(link) < 0) return false; /* two would share the messages */
 @receiver @reply     from->back = open_queue(key_of(link) + 1);
 @receiver     return true;
 @receiver }
