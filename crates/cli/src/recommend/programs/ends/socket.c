@@ -101,8 +101,8 @@
 @receiver @unix         unlink(address->sun_path); /* a dead one's */
 @receiver @unix         if (bind(fd, at, sizeof *address) != 0) err(1, "bind %s", name);
 @receiver     }
-@receiver     if (listen(fd, 64) != 0) err(1, "listen %s", name);
-@receiver     return true;
+@receiver     if (listen(fd, 64) == 0) return true;
+@receiver     return errno == EADDRINUSE ? false : (err(1, "listen %s", name), false); /* another one was faster */
 @receiver }
 @receiver static bool open_receiver(Receiver *from, const char *link) {
 @receiver     Address address = address_of(link);
