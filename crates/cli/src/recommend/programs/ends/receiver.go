@@ -142,6 +142,7 @@ func run(count int64, name string) {
 		if word == 1<<(8*min(size, 8))-1 {
 @connected 			link.end()
 			marks++
+@connected @manysenders 			marks -= link.takeWithdrawn()
 			continue
 		}
 		isNew, err := due.check(word)

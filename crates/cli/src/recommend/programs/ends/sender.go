@@ -4,6 +4,10 @@
 package main
 
 import "encoding/binary"
+@binds import "errors"
+@binds import "net"
+@binds import "os/signal"
+@binds import "syscall"
 import "fmt"
 import "math/rand/v2"
 import "os"
@@ -17,6 +21,32 @@ const size = {bytes}
 
 @@mechanism
 
+@binds // Makes a socket's name free if the program that bound it has died, and removes it when a signal ends this program.
+@binds func takeName(name string) error {
+@binds 	found, err := os.Lstat(name)
+@binds 	connection, err2 := net.Dial("unix", name)
+@binds 	switch {
+@binds 	case errors.Is(err, os.ErrNotExist):
+@binds 	case err == nil && found.Mode()&os.ModeSocket != 0 && errors.Is(err2, syscall.ECONNREFUSED):
+@binds 		if err := os.Remove(name); err != nil {
+@binds 			return err
+@binds 		}
+@binds 	default:
+@binds 		if err2 == nil {
+@binds 			connection.Close()
+@binds 		}
+@binds 		return errors.New("there is another file, or another program uses it")
+@binds 	}
+@binds 	signals := make(chan os.Signal, 1)
+@binds 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+@binds 	go func() {
+@binds 		number := <-signals
+@binds 		os.Remove(name)
+@binds 		os.Exit(128 + int(number.(syscall.Signal)))
+@binds 	}()
+@binds 	return nil
+@binds }
+@binds 
 // A message is one word again and again, the last copy cut off: its number in 40 bits, and the 24 bits of the sender's id.
 func fill(message []byte, id, number uint64) {
 	// The number is never 0xFF in each byte: that is the end mark.
