@@ -62,7 +62,8 @@ func (due seen) check(word uint64) (bool, error) {
 @onesender 	if size < 8 {
 @onesender 		id = 0 // there is no whole id in it
 @onesender 	}
-	next, isKnown := due[id]
+@ordered 	next, isKnown := due[id]
+@file @each 	next, isKnown := due[id]
 	switch {
 @onesender @each 	case !isKnown && number > 0 && len(due) > 0: // a receiver before this one may have taken some of the first sender's
 @onesender @each 		return false, fmt.Errorf("message %d came first", number)
