@@ -6,6 +6,7 @@ import "strings"
 import "time"
 @onesender @sends import "strconv"
 @receives @compete import "syscall"
+@locks import "syscall"
 
 // A folder of messages, each a file of its own that is whole and on the disk once it has its name. They stay until they are received,
 // also when both programs or the machine have ended meanwhile; so their number is bounded by the disk alone.
@@ -162,6 +163,10 @@ func removeFolder(folder string) error {
 @reply @sender 		return nil, err
 @reply @sender 	}
 @sender 	writer, err := openWriter(name)
+@broadcast @sender 	for err == nil && syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+@broadcast @sender 		syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_UN)
+@broadcast @sender 		time.Sleep(10 * time.Millisecond) // until a receiver has locked it
+@broadcast @sender 	}
 @stream @sender 	return &sender{writer}, err
 @reply @sender 	return &sender{writer, reader{folder: name + ".back"}}, err
 @sender }
@@ -193,11 +198,20 @@ func removeFolder(folder string) error {
 @sender }
 @receiver type receiver struct {
 @receiver 	reader reader
+@unshared @receiver 	lock   *os.File
 @reply @receiver 	back   *writer
 @receiver }
 @receiver 
 @receiver func openReceiver(name string) (*receiver, error) {
-@receiver 	return &receiver{reader: reader{folder: name}}, makeFolder(name)
+@shared @receiver 	return &receiver{reader: reader{folder: name}}, makeFolder(name)
+@unshared @receiver 	if err := makeFolder(name); err != nil {
+@unshared @receiver 		return nil, err
+@unshared @receiver 	}
+@unshared @receiver 	lock, err := os.Open(name)
+@unshared @receiver 	if err == nil {
+@unshared @receiver 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX) // two would share the messages
+@unshared @receiver 	}
+@unshared @receiver 	return &receiver{reader: reader{folder: name}, lock: lock}, err
 @receiver }
 @receiver 
 @receiver func (r *receiver) receive(message []byte) error {

@@ -91,7 +91,7 @@ func address(name string) *net.UnixAddr {
 @sender 		}
 @sender 		time.Sleep(time.Millisecond)
 @sender 	}
-@reply @sender 	s.back.Close() // its name is removed with it
+@reply @sender 	os.Remove(s.name + ".back")
 @sender 	return err
 @sender }
 @sender 
@@ -150,5 +150,5 @@ func address(name string) *net.UnixAddr {
 @reply @receiver }
 @reply @receiver 
 @receiver func (r *receiver) finish() error {
-@receiver 	return r.Close() // its name is removed with it
+@receiver 	return os.Remove(r.name)
 @receiver }
