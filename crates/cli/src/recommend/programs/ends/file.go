@@ -1,0 +1,240 @@
+@sends import "errors"
+import "fmt"
+import "os"
+import "path/filepath"
+import "strings"
+import "time"
+@onesender @sends import "strconv"
+@receives @compete import "syscall"
+@locks import "syscall"
+
+// A folder of messages, each a file of its own that is whole and on the disk once it has its name. They stay until they are received,
+// also when both programs or the machine have ended meanwhile; so their number is bounded by the disk alone.
+func makeFolder(folder string) error {
+	err := os.Mkdir(folder, 0700)
+	if found, absent := os.Stat(folder); absent == nil && found.IsDir() {
+		return nil
+	}
+	return err
+}
+
+// The names of the messages in a folder, in their order.
+func list(folder string) (names []string, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "message.") {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, err
+}
+
+// Removes a folder without messages, and the parts of messages in it, whose senders died.
+func removeFolder(folder string) error {
+	if names, err := list(folder); err != nil || len(names) > 0 {
+		return err // there is another sender
+	}
+	parts, _ := filepath.Glob(filepath.Join(folder, "part.*"))
+	for _, part := range parts {
+		os.Remove(part)
+	}
+	return os.Remove(folder)
+}
+
+@sends type writer struct {
+@sends 	folder string
+@sends 	// On the disk a name is a part of its folder.
+@sends 	folderFile *os.File
+@sends 	part       string
+@onesender @sends 	next       uint64
+@sends }
+@sends 
+@sends func openWriter(folder string) (*writer, error) {
+@sends 	if err := makeFolder(folder); err != nil {
+@sends 		return nil, err
+@sends 	}
+@sends 	file, err := os.Open(folder)
+@sends 	w := &writer{folder: folder, folderFile: file, part: filepath.Join(folder, fmt.Sprintf("part.%d", os.Getpid()))}
+@onesender @sends 	if names, _ := list(folder); len(names) > 0 { // after the messages of a sender that died
+@onesender @sends 		last, _ := strconv.ParseUint(strings.TrimPrefix(names[len(names)-1], "message."), 10, 64)
+@onesender @sends 		w.next = last + 1
+@onesender @sends 	}
+@sends 	return w, err
+@sends }
+@sends 
+@sends func (w *writer) send(message []byte) error {
+@sends 	file, err := os.Create(w.part)
+@sends 	if err != nil {
+@sends 		return err
+@sends 	}
+@sends 	_, err = file.Write(message)
+@sends 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+@sends 		return err
+@sends 	}
+@onesender @sends 	name := fmt.Sprintf("message.%020d", w.next)
+@onesender @sends 	w.next++
+@manysenders @sends 	name := fmt.Sprintf("message.%020d.%d", time.Now().UnixNano(), os.Getpid())
+@sends 	return errors.Join(os.Rename(w.part, filepath.Join(w.folder, name)), w.folderFile.Sync())
+@sends }
+@sends 
+@receives type reader struct {
+@receives 	folder string
+@receives 	names  []string
+@receives 	// The message that was received last. It stays until the next one is asked for: if this program dies, its successor gets it.
+@receives 	current string
+@receives @compete 	lock    *os.File
+@receives }
+@receives 
+@receives // False: nothing came for a second.
+@receives func (r *reader) receive(message []byte) (came bool, err error) {
+@receives 	if err = r.removeCurrent(); err != nil {
+@receives 		return false, err
+@receives 	}
+@receives 	for range 5000 {
+@receives 		for len(r.names) > 0 {
+@receives 			path := filepath.Join(r.folder, r.names[0])
+@receives 			r.names = r.names[1:]
+@receives @compete 			if r.lock = lock(path); r.lock == nil {
+@receives @compete 				continue
+@receives @compete 			}
+@receives 			content, err := os.ReadFile(path)
+@receives 			if err != nil || len(content) != size {
+@receives 				return false, fmt.Errorf("%s: %d bytes, %w", path, len(content), err)
+@receives 			}
+@receives 			copy(message, content)
+@receives 			r.current = path
+@receives 			return true, nil
+@receives 		}
+@receives 		if err = r.look(); err != nil {
+@receives 			return false, err
+@receives 		}
+@receives 		if len(r.names) == 0 {
+@receives 			time.Sleep(200 * time.Microsecond) // inotify(7) would say when there is one
+@receives 		}
+@receives 	}
+@receives 	return false, nil
+@receives }
+@receives 
+@receives // A list that is made while messages come may have a later one and not an earlier one; the second list has what is before the last of
+@receives // the first.
+@receives func (r *reader) look() error {
+@receives 	first, err := list(r.folder)
+@receives 	if err != nil || len(first) == 0 {
+@receives 		return err
+@receives 	}
+@receives 	r.names, err = list(r.folder)
+@receives 	for len(r.names) > 0 && r.names[len(r.names)-1] > first[len(first)-1] {
+@receives 		r.names = r.names[:len(r.names)-1]
+@receives 	}
+@receives 	return err
+@receives }
+@receives 
+@receives func (r *reader) removeCurrent() (err error) {
+@receives 	if r.current != "" {
+@receives 		err = os.Remove(r.current)
+@receives 		r.current = ""
+@receives @compete 		r.lock.Close()
+@receives 	}
+@receives 	return err
+@receives }
+@receives 
+@receives @compete // A message of its own: locked by no other receiver, and there. The kernel gives it back when its receiver dies.
+@receives @compete func lock(path string) *os.File {
+@receives @compete 	file, err := os.Open(path)
+@receives @compete 	if err != nil {
+@receives @compete 		return nil
+@receives @compete 	}
+@receives @compete 	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+@receives @compete 		if found, err := file.Stat(); err == nil && found.Sys().(*syscall.Stat_t).Nlink > 0 {
+@receives @compete 			return file
+@receives @compete 		}
+@receives @compete 	}
+@receives @compete 	file.Close()
+@receives @compete 	return nil
+@receives @compete }
+@receives @compete 
+@sender type sender struct {
+@sender 	writer *writer
+@reply @sender 	back   reader
+@sender }
+@sender 
+@sender func openSender(name string) (*sender, error) {
+@reply @sender 	if err := makeFolder(name + ".back"); err != nil {
+@reply @sender 		return nil, err
+@reply @sender 	}
+@sender 	writer, err := openWriter(name)
+@broadcast @sender 	for err == nil && syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
+@broadcast @sender 		syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_UN)
+@broadcast @sender 		time.Sleep(10 * time.Millisecond) // until a receiver has locked it
+@broadcast @sender 	}
+@stream @sender 	return &sender{writer}, err
+@reply @sender 	return &sender{writer, reader{folder: name + ".back"}}, err
+@sender }
+@sender 
+@sender func (s *sender) send(message []byte) error {
+@sender 	return s.writer.send(message)
+@sender }
+@sender 
+@reply @sender // False: no reply came for about a second.
+@reply @sender func (s *sender) receiveReply(reply []byte) (bool, error) {
+@reply @sender 	return s.back.receive(reply)
+@reply @sender }
+@reply @sender 
+@sender func (s *sender) finish(mark []byte) error {
+@sender 	err := s.send(mark)
+@reply @sender 	late, _ := filepath.Glob(filepath.Join(s.back.folder, "message.*"))
+@reply @sender 	for _, reply := range late {
+@reply @sender 		os.Remove(reply)
+@reply @sender 	}
+@reply @sender 	return errors.Join(err, removeFolder(s.back.folder))
+@shared @onesender @sender 	for err == nil {
+@shared @onesender @sender 		names, absent := list(s.writer.folder)
+@shared @onesender @sender 		if absent != nil || len(names) == 0 {
+@shared @onesender @sender 			return removeFolder(s.writer.folder)
+@shared @onesender @sender 		}
+@shared @onesender @sender 		time.Sleep(time.Millisecond)
+@shared @onesender @sender 	}
+@stream @sender 	return err
+@sender }
+@receiver type receiver struct {
+@receiver 	reader reader
+@unshared @receiver 	lock   *os.File
+@reply @receiver 	back   *writer
+@receiver }
+@receiver 
+@receiver func openReceiver(name string) (*receiver, error) {
+@shared @receiver 	return &receiver{reader: reader{folder: name}}, makeFolder(name)
+@unshared @receiver 	if err := makeFolder(name); err != nil {
+@unshared @receiver 		return nil, err
+@unshared @receiver 	}
+@unshared @receiver 	lock, err := os.Open(name)
+@unshared @receiver 	if err == nil {
+@unshared @receiver 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX) // two would share the messages
+@unshared @receiver 	}
+@unshared @receiver 	return &receiver{reader: reader{folder: name}, lock: lock}, err
+@receiver }
+@receiver 
+@receiver func (r *receiver) receive(message []byte) error {
+@receiver 	for {
+@receiver 		if came, err := r.reader.receive(message); came || err != nil {
+@receiver 			return err
+@receiver 		}
+@receiver 	}
+@receiver }
+@receiver 
+@reply @receiver func (r *receiver) sendReply(reply []byte) (err error) {
+@reply @receiver 	if r.back == nil {
+@reply @receiver 		if r.back, err = openWriter(r.reader.folder + ".back"); err != nil {
+@reply @receiver 			return err
+@reply @receiver 		}
+@reply @receiver 	}
+@reply @receiver 	return r.back.send(reply)
+@reply @receiver }
+@reply @receiver 
+@receiver func (r *receiver) finish() error {
+@receiver 	if err := r.reader.removeCurrent(); err != nil {
+@receiver 		return err
+@receiver 	}
+@shared @receiver 	return nil // the sender removes the folder
+@unshared @receiver 	return removeFolder(r.reader.folder)
+@receiver }
