@@ -146,7 +146,7 @@ impl Answer<'_> {
         }
         notes.extend(self.slow_copies());
         let of_programs = self.args.question.must.iter().filter(|_| self.args.question.is_of_pair());
-        notes.extend(of_programs.map(|must| format!("{must}: {}.", must.text().asks)));
+        notes.extend(of_programs.map(|must| format!("`{must}`: {}.", must.text().asks)));
         notes.extend(self.losers());
         for candidate in self.candidates {
             let (spec, missing) = (&candidate.spec, &candidate.missing);

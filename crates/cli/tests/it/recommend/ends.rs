@@ -2,18 +2,21 @@
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use model::{CaseRecord, Workload};
+use rustix::process::Signal;
 
 use super::programs::compiled;
 use super::{case, record};
 use crate::common::programs::{has, python};
-use crate::common::{Lab, files_in, full, namespaces, until};
+use crate::common::{Lab, files_in, full, namespaces, signal, until};
 
 const BYTES: u64 = 200;
 /// Mechanisms of pairs.
@@ -53,6 +56,20 @@ fn well(what: &str, done: &Output) -> String {
     said[0].clone()
 }
 
+/// What a program printed. It is killed after a minute: no test waits for ever for an end that waits for another.
+fn output(child: Child) -> Output {
+    let (pid, (ended, waits)) = (child.id(), std::sync::mpsc::channel::<()>());
+    let watch = std::thread::spawn(move || {
+        if waits.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            signal(pid, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().expect("its output");
+    drop(ended);
+    watch.join().expect("the watch");
+    output
+}
+
 /// The messages of a line such as "812.4 ns per message: 1000 of 200 bytes, all as sent".
 fn messages(line: &str) -> u64 {
     let number = line.split_once(": ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
@@ -73,17 +90,17 @@ impl Pair {
         let languages = code.join(",");
         let question = ["recommend", "--message", &message, "--from", &saved, "--code", &languages];
         let done = lab.run(&[&question[..], &["--code-to", &folder], words].concat());
-        if done.status.code() == Some(2) && done.stderr.contains(&format!("--code {languages}")) {
+        if done.status.code() == Some(2) {
             return None;
         }
         assert_eq!(done.status.code(), Some(0), "{spec} {languages}: {}", done.stderr);
         let folder = lab.here(&folder);
         let [sender, receiver] = [("sender", code[0]), ("receiver", code[1])]
-            .map(|(role, language)| command(lab, &folder, role, language, &format!("{spec}-{bytes}")));
+            .map(|(role, language)| command(lab, &folder, role, language));
         let own = format!("hosepipe-pair-{}-{number}", std::process::id());
         let name = match spec {
-            // Ports below those that the system gives out; with room for links and for the socket of questions.
-            "tcp" => (20_000 + std::process::id() % 100 * 64 + number).to_string(),
+            // Ports below those that the system gives out, with room for links.
+            "tcp" => (20_000 + std::process::id() % 20 * 512 + number * 8).to_string(),
             "sysv-msgq" => (0x3000_0000 | std::process::id() << 8 | number << 2).to_string(),
             "posix-mq" => format!("/{own}"),
             _ => "meeting".to_owned(),
@@ -92,12 +109,15 @@ impl Pair {
     }
 
     fn start(&self, command: &[String], count: u64, rate: u64) -> Child {
-        // No test waits for ever; an end that waits for another is killed.
-        let mut start = Command::new("timeout");
-        start.args(["--signal=KILL", "60"]).args(command);
-        start.args([count.to_string(), rate.to_string(), self.name.clone()]).current_dir(&self.folder);
+        let mut start = Command::new(&command[0]);
+        start.args(&command[1..]).args([count.to_string(), rate.to_string(), self.name.clone()]);
+        start.current_dir(&self.folder);
         start.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
-        start.spawn().expect("it starts")
+        // A program that was just copied is busy while another test forks.
+        until("it starts", Duration::from_secs(5), || match start.spawn() {
+            Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy => None,
+            started => Some(started.expect("it starts")),
+        })
     }
 
     fn start_sender(&self, count: u64, rate: u64) -> Child {
@@ -119,11 +139,10 @@ impl Pair {
         let sends: Vec<Child> = (0..senders).map(|_| self.start_sender(count, 0)).collect();
         let what = self.what();
         for child in sends {
-            let said = well(&what, &child.wait_with_output().expect("its output"));
+            let said = well(&what, &output(child));
             assert_eq!(messages(&said), count, "{what}: {said}");
         }
-        let received =
-            receives.drain(..).map(|child| well(&what, &child.wait_with_output().expect("its output")));
+        let received = receives.drain(..).map(|child| well(&what, &output(child)));
         let received = received.collect();
         assert_eq!(files_in(&self.folder), before, "{what}");
         received
@@ -149,7 +168,7 @@ impl Drop for Pair {
 }
 
 /// The command that runs an end, compiled if its language is.
-fn command(lab: &Lab, folder: &Path, role: &str, language: &str, what: &str) -> Vec<String> {
+fn command(lab: &Lab, folder: &Path, role: &str, language: &str) -> Vec<String> {
     let file = |name: &str| {
         (
             name.to_owned(),
@@ -164,8 +183,8 @@ fn command(lab: &Lab, folder: &Path, role: &str, language: &str, what: &str) -> 
             files.push(file(&name));
         }
     }
-    let what = format!("{what}-{role}").replace([':', '='], "_");
     let source = |extension: &str| format!("{role}.{extension}");
+    files.sort();
     let words: Vec<String> = match language {
         "python" => return vec![python().to_owned(), source("py")],
         "java" => {
@@ -189,7 +208,7 @@ fn command(lab: &Lab, folder: &Path, role: &str, language: &str, what: &str) -> 
         other => panic!("no {other}"),
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    vec![compiled(&format!("{language}-{what}"), &words, &files, lab).display().to_string()]
+    vec![compiled(&format!("{language}-{role}"), &words, &files, lab).display().to_string()]
 }
 
 /// Those of these languages whose compilers are here.
@@ -295,13 +314,8 @@ fn some_time(random: &mut fastrand::Rng) {
     std::thread::sleep(Duration::from_micros(random.u64(300..60_000)));
 }
 
-/// Kills a program that timeout(1) runs, and what it has started.
 fn kill(mut child: Child) {
-    let children = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().expect("pgrep");
-    for pid in String::from_utf8_lossy(&children.stdout).split_whitespace() {
-        crate::common::signal(pid.parse().expect("a number"), rustix::process::Signal::KILL);
-    }
-    let _ = child.kill();
+    child.kill().expect("it was ours");
     child.wait().expect("it was ours");
 }
 
@@ -321,8 +335,8 @@ fn readers_die(lab: &Lab, language: &str) {
             kill(receiver);
         }
         let last = pair.start_receiver(count);
-        well(&pair.what(), &sender.wait_with_output().expect("its output"));
-        well(&pair.what(), &last.wait_with_output().expect("its output"));
+        well(&pair.what(), &output(sender));
+        well(&pair.what(), &output(last));
     }
 }
 
@@ -339,8 +353,8 @@ fn writers_die(lab: &Lab, language: &str) {
             some_time(&mut random);
             kill(sender);
         }
-        well(&pair.what(), &pair.start_sender(200, 0).wait_with_output().expect("its output"));
-        let said = well(&pair.what(), &receiver.wait_with_output().expect("its output"));
+        well(&pair.what(), &output(pair.start_sender(200, 0)));
+        let said = well(&pair.what(), &output(receiver));
         assert!(messages(&said) >= 200, "{}: {said}", pair.what());
     }
 }
@@ -379,10 +393,7 @@ fn what_was_not_read_is_there_after_both_ends_were_killed() {
             kill(receiver);
             std::thread::sleep(Duration::from_millis(150));
             kill(sender);
-            let said = well(&pair.what(), &{
-                let receiver = pair.start_receiver(1);
-                receiver.wait_with_output().expect("its output")
-            });
+            let said = well(&pair.what(), &output(pair.start_receiver(1)));
             assert!(messages(&said) >= 1, "{}: {said}", pair.what());
         }
     }
@@ -423,9 +434,9 @@ fn an_end_that_polls_answers_on_another_socket() {
         let sender = pair.start_sender(300, 1000);
         std::thread::sleep(Duration::from_millis(100));
         asks.send_to(b"?", &ask).expect("sent");
-        well(&pair.what(), &sender.wait_with_output().expect("its output"));
+        well(&pair.what(), &output(sender));
         let mut errors = receiver.stderr.take().expect("a pipe");
-        let done = receiver.wait_with_output().expect("its output");
+        let done = output(receiver);
         well(&pair.what(), &done);
         let mut said = String::new();
         std::io::Read::read_to_string(&mut errors, &mut said).expect("text");
@@ -441,7 +452,7 @@ fn what_is_no_meeting_place_is_left_alone() {
         for language in languages(&["c", "rust", "python"]) {
             let pair = Pair::new(&lab, spec, [language; 2], BYTES, &[]).expect("programs");
             fs::write(pair.folder.join("meeting"), "mine").expect("a file");
-            let done = pair.start_receiver(1).wait_with_output().expect("its output");
+            let done = output(pair.start_receiver(1));
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
             assert_eq!(done.status.code(), Some(1), "{}: {said}", pair.what());
             assert!(!said.contains("panicked") && !said.contains("Traceback"), "{said}");
@@ -455,4 +466,53 @@ fn what_is_no_meeting_place_is_left_alone() {
             }
         }
     }
+}
+
+/// What is asked for is repeated first, each loser has its reason in a word, and both programs are in the record.
+#[test]
+fn the_answer_says_what_was_asked_and_why_others_lost() {
+    let lab = Lab::new();
+    let own = |spec, time| CaseRecord { block_bytes: 64, ..case(spec, time, time) };
+    record(&lab, "run.json", vec![own("fifo", 900), own("unix-stream", 2000), own("posix-mq", 1000)]);
+    let ask = |words: &[&str], code: i32| {
+        let done = lab.run(&[&["recommend", "--message", "64B", "--from", "run.json"], words].concat());
+        let done = done.expect_code(code);
+        if code == 2 { done.stderr } else { done.stdout }.replace("\n   ", " ")
+    };
+    let said = ask(&["--must", "reader-crash", "--must", "containers", "--code", "rust,python"], 0);
+    assert!(
+        said.replace('\n', " ").starts_with(
+            "Streams of 64 B, from a sender in Rust to a receiver in Python, must: reader-crash, containers, placed by"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("Take `fifo`"), "{said}");
+    for why in ["`tcp` (not in containers)", "`posix-mq`, `sysv-msgq` (does not notice that a reader died)"] {
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    for heading in ["\n==> sender.rs <==\n", "\n==> receiver.py <==\n"] {
+        assert!(said.contains(heading), "{said}");
+    }
+    let words = ["--receivers", "4", "--share", "compete", "--json", "-"];
+    let answered = crate::common::read_record(&ask(&words, 0)).recommendation.expect("an answer");
+    assert!(answered.title.contains("to 4 receivers in C that compete"), "{}", answered.title);
+    let texts = [answered.program, answered.receiver].map(Option::unwrap_or_default);
+    assert!(texts.iter().all(|text| text.contains("int main(")) && texts[0] != texts[1]);
+    for (words, why) in [
+        (&["--share", "compete"][..], "give --receivers N as well"),
+        (&["--receivers", "2"], "--share compete (each message is for one of them)"),
+        (&["--code", "c,rust", "--between", "threads"], "two programs, which are processes"),
+        (&["--senders", "2", "--pattern", "request-reply"], "leave --senders and --receivers out"),
+        (&["--senders", "2", "--must", "reader-crash"], "leave --senders and --receivers out, or the crash"),
+        (&["--must", "reboot", "--must", "poll"], "--must reboot leaves file; --must poll leaves"),
+        (&["--code", "cobol"], "`cobol` is none of c, rust, python, go, java"),
+        (&["--code", "c,rust", "--code-to", "run.json"], "`run.json` is not a folder"),
+        (&["--must", "reader-crash", "--message", "5000"], "cannot be used multiple times"),
+    ] {
+        let said = ask(words, 2);
+        assert!(said.replace('\n', " ").contains(why), "{words:?}: {said}");
+    }
+    let done = lab.run(&["recommend", "--message", "5000", "--from", "run.json", "--must", "writer-crash"]);
+    let said = done.expect_code(2).stderr.replace('\n', " ");
+    assert!(!said.contains("panicked"), "{said}");
 }

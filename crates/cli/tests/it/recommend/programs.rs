@@ -2,13 +2,13 @@
 //! nothing behind. What was compiled stays in the target folder by what it was compiled of, so that only a change compiles it again.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use model::{CaseRecord, Tasks, Workload};
 use rustix::process::Signal;
@@ -199,10 +199,10 @@ pub(super) fn compiled(what: &str, words: &[&str], files: &[(String, String)], l
     let mut hasher = DefaultHasher::new();
     (words, files, version).hash(&mut hasher);
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (family, name) =
-        (format!("recommended-{what}-"), format!("recommended-{what}-{:016x}", hasher.finish()));
-    if kept.join(&name).exists() {
-        return kept.join(name);
+    let made = kept.join(format!("recommended-{what}-{:016x}", hasher.finish()));
+    if let Ok(file) = File::open(&made) {
+        file.set_modified(SystemTime::now()).expect("its time");
+        return made;
     }
     for (file, text) in files {
         fs::write(lab.here(file), text).expect("a file");
@@ -214,13 +214,24 @@ pub(super) fn compiled(what: &str, words: &[&str], files: &[(String, String)], l
         .output()
         .expect("it starts");
     assert!(done.status.success(), "{what}: {}", String::from_utf8_lossy(&done.stderr));
-    let old = files_in(kept).into_iter().filter(|path| path.contains(&family));
-    // Another run of these tests may have removed it.
-    old.for_each(|path| drop(fs::remove_file(path)));
+    remove_old(kept);
     // A name of its own first: no other test runs half a program.
-    let part = kept.join(format!("{name}-{}", std::process::id()));
-    fs::copy(lab.here("made"), &part).and_then(|_| fs::rename(&part, kept.join(&name))).expect("a file");
-    kept.join(name)
+    let part = tempfile::NamedTempFile::new_in(kept).expect("a file").into_temp_path();
+    fs::copy(lab.here("made"), &part).expect("a file");
+    part.persist(&made).expect("a file");
+    made
+}
+
+/// Removes what no test has run for a day.
+fn remove_old(kept: &Path) {
+    for entry in fs::read_dir(kept).expect("a folder").flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with("recommended-");
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if is_ours && age.is_some_and(|age| age > Duration::from_secs(24 * 3600)) {
+            // Another run of these tests may have removed it.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// All programs of a language as one, which takes seconds and not minutes: the third argument says which runs.
