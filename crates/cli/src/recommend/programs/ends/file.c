@@ -16,6 +16,7 @@ typedef struct {
 @receives     int at, found, taken;    /* the one that is looked at; how many; the descriptor of the one that was received last */
 } Folder;
 static int is_message(const struct dirent *entry) { return strncmp(entry->d_name, "message.", 8) == 0; }
+@reply static int is_any(const struct dirent *entry) { return is_message(entry) || strncmp(entry->d_name, "part.", 5) == 0; }
 @empties static int is_part(const struct dirent *entry) { return strncmp(entry->d_name, "part.", 5) == 0; }
 static int list(const char *path, struct dirent ***entries, int (*filter)(const struct dirent *)) {
     int found = scandir(path, entries, filter, alphasort);
@@ -102,7 +103,8 @@ static Folder open_folder(const char *path) {
 @sender @shared @onesender     remove_all(to->folder.path, is_part);
 @sender @shared @onesender     rmdir(to->folder.path);
 @sender @reply     struct dirent **entries;
-@sender @reply     for (int i = list(back, &entries, is_message); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
+@sender @reply     drop_taken(&to->back);
+@sender @reply     for (int i = list(back, &entries, is_any); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
 @sender @reply     rmdir(back);
 @sender }
 
@@ -123,4 +125,6 @@ static Folder open_folder(const char *path) {
 @receiver     drop_taken(&from->folder);
 @receiver @unshared     remove_all(from->folder.path, is_part); /* of senders that died */
 @receiver @unshared     rmdir(from->folder.path);               /* it stays if there is more, of the next sender */
+@receiver @reply     remove_all(back, is_any); /* replies to requests that came again */
+@receiver @reply     rmdir(back);
 @receiver }
