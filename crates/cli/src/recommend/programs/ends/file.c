@@ -42,12 +42,11 @@ static Folder open_folder(const char *path) {
 @sends     char part[64], whole[64];
 @sends     for (;;) {
 @sends         snprintf(part, sizeof part, "part.%08x", folder->id);
-@sends @onesender         snprintf(whole, sizeof whole, "message.%020lld", folder->number);
 @sends @manysenders         struct timespec now;
 @sends @manysenders         clock_gettime(CLOCK_REALTIME, &now); /* senders have no common count */
 @sends @manysenders         long long ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 @sends @manysenders         if (folder->number < ns) folder->number = ns;
-@sends @manysenders         snprintf(whole, sizeof whole, "message.%020lld.%08x", folder->number, folder->id);
+@sends         snprintf(whole, sizeof whole, "message.%020lld.%08x", folder->number, folder->id);
 @sends         int fd = openat(folder->fd, part, O_CREAT | O_TRUNC | O_WRONLY, 0600);
 @sends         if (fd >= 0 && (write(fd, message, BYTES) != BYTES || fsync(fd) || close(fd))) err(1, "write %s/%s", folder->path, part);
 @sends         if (fd >= 0 && renameat(folder->fd, part, folder->fd, whole) == 0 && fsync(folder->fd) == 0) break;
