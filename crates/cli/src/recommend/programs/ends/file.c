@@ -102,6 +102,7 @@ static Folder open_folder(const char *path) {
 @sender @shared @onesender     remove_all(to->folder.path, is_part);
 @sender @shared @onesender     rmdir(to->folder.path);
 @sender @reply     struct dirent **entries;
+@sender @reply     while (list(to->folder.path, &entries, is_message) > 0) usleep(10000); /* a request that came again has another reply */
 @sender @reply     drop_taken(&to->back);
 @sender @reply     for (int i = list(back, &entries, is_any); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
 @sender @reply     rmdir(back);
@@ -124,6 +125,4 @@ static Folder open_folder(const char *path) {
 @receiver     drop_taken(&from->folder);
 @receiver @unshared     remove_all(from->folder.path, is_part); /* of senders that died */
 @receiver @unshared     rmdir(from->folder.path);               /* it stays if there is more, of the next sender */
-@receiver @reply     remove_all(back, is_any); /* replies to requests that came again */
-@receiver @reply     rmdir(back);
 @receiver }
