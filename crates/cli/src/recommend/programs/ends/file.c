@@ -16,7 +16,7 @@ typedef struct {
 @receives     int at, found, taken;    /* the one that is looked at; how many; the descriptor of the one that was received last */
 } Folder;
 static int is_message(const struct dirent *entry) { return strncmp(entry->d_name, "message.", 8) == 0; }
-@reply static int is_any(const struct dirent *entry) { return is_message(entry) || strncmp(entry->d_name, "part.", 5) == 0; }
+@sender @reply static int is_any(const struct dirent *entry) { return is_message(entry) || strncmp(entry->d_name, "part.", 5) == 0; }
 @empties static int is_part(const struct dirent *entry) { return strncmp(entry->d_name, "part.", 5) == 0; }
 static int list(const char *path, struct dirent ***entries, int (*filter)(const struct dirent *)) {
     int found = scandir(path, entries, filter, alphasort);
