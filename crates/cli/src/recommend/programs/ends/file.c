@@ -16,6 +16,7 @@ typedef struct {
 @receives     int at, found, taken;    /* the one that is looked at; how many; the descriptor of the one that was received last */
 } Folder;
 static int is_message(const struct dirent *entry) { return strncmp(entry->d_name, "message.", 8) == 0; }
+@sender @reply static int is_any(const struct dirent *entry) { return is_message(entry) || strncmp(entry->d_name, "part.", 5) == 0; }
 @empties static int is_part(const struct dirent *entry) { return strncmp(entry->d_name, "part.", 5) == 0; }
 static int list(const char *path, struct dirent ***entries, int (*filter)(const struct dirent *)) {
     int found = scandir(path, entries, filter, alphasort);
@@ -41,12 +42,11 @@ static Folder open_folder(const char *path) {
 @sends     char part[64], whole[64];
 @sends     for (;;) {
 @sends         snprintf(part, sizeof part, "part.%08x", folder->id);
-@sends @onesender         snprintf(whole, sizeof whole, "message.%020lld", folder->number);
 @sends @manysenders         struct timespec now;
 @sends @manysenders         clock_gettime(CLOCK_REALTIME, &now); /* senders have no common count */
 @sends @manysenders         long long ns = now.tv_sec * 1000000000LL + now.tv_nsec;
 @sends @manysenders         if (folder->number < ns) folder->number = ns;
-@sends @manysenders         snprintf(whole, sizeof whole, "message.%020lld.%08x", folder->number, folder->id);
+@sends         snprintf(whole, sizeof whole, "message.%020lld.%08x", folder->number, folder->id);
 @sends         int fd = openat(folder->fd, part, O_CREAT | O_TRUNC | O_WRONLY, 0600);
 @sends         if (fd >= 0 && (write(fd, message, BYTES) != BYTES || fsync(fd) || close(fd))) err(1, "write %s/%s", folder->path, part);
 @sends         if (fd >= 0 && renameat(folder->fd, part, folder->fd, whole) == 0 && fsync(folder->fd) == 0) break;
@@ -102,7 +102,9 @@ static Folder open_folder(const char *path) {
 @sender @shared @onesender     remove_all(to->folder.path, is_part);
 @sender @shared @onesender     rmdir(to->folder.path);
 @sender @reply     struct dirent **entries;
-@sender @reply     for (int i = list(back, &entries, is_message); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
+@sender @reply     while (list(to->folder.path, &entries, is_message) > 0) usleep(10000); /* a request that came again has another reply */
+@sender @reply     drop_taken(&to->back);
+@sender @reply     for (int i = list(back, &entries, is_any); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
 @sender @reply     rmdir(back);
 @sender }
 

@@ -92,5 +92,6 @@ static void open_again(Queue *queue, const char *call) {
 @receiver @reply static void send_reply(Receiver *from, const void *reply) { send_to(&from->back, reply); }
 @receiver static void close_receiver(Receiver *from) {
 @receiver @unshared     if (is_empty(&from->queue)) msgctl(from->queue.queue, IPC_RMID, NULL); /* else there is more, of the next sender */
+@receiver @reply     msgctl(from->back.queue, IPC_RMID, NULL); /* also if a reply to a request that came again has made it again */
 @receiver @shared     (void)from; /* the sender removes it */
 @receiver }
