@@ -124,21 +124,6 @@ import java.nio.file.attribute.BasicFileAttributes;
 @receiver             channel = open(name, StandardOpenOption.READ);
 @receiver         }
 @receiver 
-@links @receiver         /** The first link that no other receiver has: a file beside it is locked. */
-@links @receiver         static Link free(String name) throws IOException, InterruptedException {
-@links @receiver             for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
-@links @receiver                 for (int number = 0; number < RECEIVERS; number++) {
-@links @receiver                     Path lock = Path.of(name + "." + number + ".lock");
-@links @receiver                     FileChannel locked = FileChannel.open(lock, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-@links @receiver                     if (locked.tryLock() != null) {
-@links @receiver                         return new Link(name + "." + number);
-@links @receiver                     }
-@links @receiver                     locked.close();
-@links @receiver                 }
-@links @receiver             }
-@links @receiver             throw new IOException(RECEIVERS + " other receivers are there");
-@links @receiver         }
-@links @receiver 
 @receiver         /** Up to 4096 bytes (PIPE_BUF) a message comes whole. */
 @receiver         void receive(ByteBuffer message) throws IOException {
 @receiver             message.clear();
@@ -169,6 +154,5 @@ import java.nio.file.attribute.BasicFileAttributes;
 @reply @receiver 
 @receiver         void finish() throws IOException {
 @unshared @receiver             Files.delete(Path.of(name));
-@links @receiver             Files.delete(Path.of(name + ".lock"));
 @receiver         }
 @receiver     }

@@ -91,7 +91,7 @@ import java.util.List;
 @receives         /** False: nothing came for a second. */
 @receives         boolean receive(ByteBuffer message) throws IOException {
 @receives             removeCurrent();
-@receives             for (int tries = 0; tries < 5000; tries++) {
+@receives             for (long began = System.nanoTime(); System.nanoTime() - began < 1_000_000_000;) {
 @receives                 while (!names.isEmpty()) {
 @receives                     Path path = folder.resolve(names.remove());
 @compete @receives                     if (!lock(path)) {
@@ -185,30 +185,12 @@ import java.util.List;
 @receiver         final Reader reader;
 @reply @receiver         Writer back;
 @reply @receiver         final String backName;
-@links @receiver         Path lock;
 @receiver 
 @receiver         Link(String name) throws IOException {
 @receiver             reader = new Reader(name);
 @reply @receiver             backName = name + ".back";
 @receiver         }
 @receiver 
-@links @receiver         /** The first link that no other receiver has: a file beside it is locked. */
-@links @receiver         static Link free(String name) throws IOException, InterruptedException {
-@links @receiver             for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
-@links @receiver                 for (int number = 0; number < RECEIVERS; number++) {
-@links @receiver                     Path lock = Path.of(name + "." + number + ".lock");
-@links @receiver                     FileChannel locked = FileChannel.open(lock, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-@links @receiver                     if (locked.tryLock() != null) {
-@links @receiver                         Link link = new Link(name + "." + number);
-@links @receiver                         link.lock = lock;
-@links @receiver                         return link;
-@links @receiver                     }
-@links @receiver                     locked.close();
-@links @receiver                 }
-@links @receiver             }
-@links @receiver             throw new IOException(RECEIVERS + " other receivers are there");
-@links @receiver         }
-@links @receiver 
 @receiver         void receive(ByteBuffer message) throws IOException {
 @receiver             while (!reader.receive(message)) {
 @receiver                 // nothing came for a second
@@ -223,6 +205,5 @@ import java.util.List;
 @receiver         void finish() throws IOException {
 @receiver             reader.removeCurrent();
 @unshared @receiver             removeFolder(reader.folder);
-@links @receiver             Files.delete(lock);
 @receiver         }
 @receiver     }

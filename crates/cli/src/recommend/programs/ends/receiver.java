@@ -6,7 +6,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.Map;
-@links import java.nio.channels.FileChannel;
+@links @path import java.nio.channels.FileChannel;
+@links @path import java.nio.file.Files;
+@links @path import java.nio.file.Path;
+@links @path import java.nio.file.StandardOpenOption;
 
 class Receiver {
     static final int BYTES = {bytes};
@@ -43,21 +46,49 @@ class Receiver {
         return true;
     }
 
+@links @path     /** A file beside the link, which its receiver has locked. */
+@links @path     static Path lock;
+@links @path 
+@links     /** The first link that no other receiver has. */
+@links     static Link free(String name) throws IOException, InterruptedException {
+@links         IOException last = null;
+@links         for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
+@links             for (int number = 0; number < RECEIVERS; number++) {
+@links @path                 String link = name + "." + number;
+@links @path                 lock = Path.of(link + ".lock");
+@links @path                 FileChannel locked = FileChannel.open(lock, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+@links @path                 if (locked.tryLock() == null) {
+@links @path                     locked.close();
+@links @path                     continue;
+@links @path                 }
+@links @numbered                 String link = String.valueOf(Integer.parseInt(name) + number);
+@links                 try {
+@links                     return new Link(link);
+@links                 } catch (IOException error) {
+@links                     last = error;
+@links @path                     locked.close();
+@links                 }
+@links             }
+@links         }
+@links         throw last == null ? new IOException(RECEIVERS + " other receivers are there") : last;
+@links     }
+@links 
     static volatile long got;
     static long began, ended;
 
     /** Ends the program; once, as the lock is never given back. */
     static synchronized void finish(Link link) {
+        double ns = (ended - began) / (double) Math.max(got, 1);
+        System.out.printf("%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, got, BYTES);
+        int status = 0;
         try {
-            link.finish();
-            double ns = (ended - began) / (double) Math.max(got, 1);
-            System.out.printf("%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, got, BYTES);
+@links @path             Files.deleteIfExists(lock);
+            link.finish(); // the last step: if this program dies before it, its successor gets the end mark
         } catch (IOException error) {
             System.err.println(error.getMessage());
-            Runtime.getRuntime().halt(1);
+            status = 1;
         }
-        System.out.flush();
-        Runtime.getRuntime().halt(0);
+        Runtime.getRuntime().halt(status);
     }
 
     /** A sender that was killed sends no end mark: ends when no message came for a second after the last one. */
@@ -74,7 +105,7 @@ class Receiver {
 
     static void run(long count, String name) throws IOException, InterruptedException {
 @onelink         Link link = new Link(name);
-@links         Link link = Link.free(name);
+@links         Link link = free(name);
         if (count > 0) {
             Thread watcher = new Thread(() -> watch(link, count));
             watcher.setDaemon(true);

@@ -154,22 +154,6 @@ import java.nio.channels.SocketChannel;
 @manysenders @receiver             acceptor.start();
 @receiver         }
 @receiver 
-@links @receiver         /** The first link that no other receiver has. */
-@links @receiver         static Link free(String name) throws IOException, InterruptedException {
-@links @receiver             IOException last = null;
-@links @receiver             for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
-@links @receiver                 for (int number = 0; number < RECEIVERS; number++) {
-@links @receiver                     try {
-@links @path @receiver                         return new Link(name + "." + number);
-@links @numbered @receiver                         return new Link(String.valueOf(Integer.parseInt(name) + number));
-@links @receiver                     } catch (IOException error) {
-@links @receiver                         last = error;
-@links @receiver                     }
-@links @receiver                 }
-@links @receiver             }
-@links @receiver             throw last;
-@links @receiver         }
-@links @receiver 
 @onesender @receiver         void receive(ByteBuffer message) throws IOException {
 @onesender @receiver             while (true) {
 @onesender @receiver                 if (channel == null) {
