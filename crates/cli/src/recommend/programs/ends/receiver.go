@@ -1,6 +1,7 @@
 // {title}
 // {command}
-// Its arguments: COUNT (1 if not given; 0: not known), which is how many messages it expects, and the NAME at which it meets {other}.
+// Its arguments: COUNT (1 if not given; 0: not known), which is how many messages it expects,
+// and the NAME at which it meets {other}.
 package main
 
 import "bytes"
