@@ -161,8 +161,10 @@ class Receiver {
         try {
             run(count, name);
         } catch (IOException | IllegalArgumentException error) {
-            System.err.println(name + ": " + error.getMessage());
-            System.exit(1);
+            synchronized (Receiver.class) { // not while finish() ends the program
+                System.err.println(name + ": " + error.getMessage());
+                System.exit(1);
+            }
         }
     }
 }
