@@ -1,4 +1,4 @@
-@sends import "errors"
+import "errors"
 import "fmt"
 import "os"
 import "path/filepath"
@@ -14,6 +14,9 @@ func makeFolder(folder string) error {
 	err := os.Mkdir(folder, 0700)
 	if found, absent := os.Stat(folder); absent == nil && found.IsDir() {
 		return nil
+	}
+	if errors.Is(err, os.ErrExist) {
+		return errors.New("there is another file")
 	}
 	return err
 }
@@ -90,7 +93,7 @@ func removeFolder(folder string) error {
 @receives 	if err = r.removeCurrent(); err != nil {
 @receives 		return false, err
 @receives 	}
-@receives 	for range 5000 {
+@receives 	for began := time.Now(); time.Since(began) < time.Second; {
 @receives 		for len(r.names) > 0 {
 @receives 			path := filepath.Join(r.folder, r.names[0])
 @receives 			r.names = r.names[1:]

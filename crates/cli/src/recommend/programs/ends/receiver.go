@@ -1,6 +1,7 @@
 // {title}
 // {command}
-// Its arguments: COUNT (1 if not given; 0: not known), which is how many messages it expects, and the NAME at which it meets {other}.
+// Its arguments: COUNT (1 if not given; 0: not known), which is how many messages it expects,
+// and the NAME at which it meets {other}.
 package main
 
 import "bytes"
@@ -104,8 +105,12 @@ func (due seen) check(word uint64) (bool, error) {
 @unshared 	return ""
 @unshared }
 @unshared 
+// The program ends once: the one that has locked this never unlocks it.
+var ending sync.Mutex
+
 func check(name string, err error) {
 	if err != nil {
+		ending.Lock()
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
@@ -117,10 +122,12 @@ func run(count int64, name string) {
 	check(name, err)
 	var got atomic.Int64
 	var began, ended time.Time
-	var ending sync.Mutex
 	finish := func() {
-		ending.Lock() // and for ever: the program ends once
-		check(name, link.finish())
+		ending.Lock()
+		if err := link.finish(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			os.Exit(1)
+		}
 		ns := float64(ended.Sub(began).Nanoseconds()) / float64(max(got.Load(), 1))
 		fmt.Printf("%.1f ns per {what}: %d of %d bytes, all as sent\n", ns, got.Load(), size)
 		os.Exit(0)

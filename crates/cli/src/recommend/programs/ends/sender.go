@@ -1,6 +1,7 @@
 // {title}
 // {command}
-// Its arguments: COUNT (1 if not given), RATE ({what}s in a second, {rate} if not given; 0: full speed), and the NAME at which it meets {other}.
+// Its arguments: COUNT (1 if not given), RATE ({what}s in a second, {rate} if not given; 0: full speed),
+// and the NAME at which it meets {other}.
 package main
 
 import "encoding/binary"
