@@ -4,7 +4,7 @@
 use include_dir::{Dir, include_dir};
 use model::Spec;
 
-use super::languages::{Code, CodeLanguage};
+use super::languages::CodeLanguage;
 use super::program::{Program, Role, count_to_try, library, spins};
 use super::promises::{Promises, Sharing};
 use super::question::{Must, Pattern, Question, Share};
@@ -30,12 +30,16 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
     names.iter().find_map(|name| template(name, language))
 }
 
-/// Whether there are programs for a mechanism in these languages. Those that wait in poll(2) are in C, Rust and Python.
-pub(super) fn are_written(mechanism: &str, code: Code, must: &[Must]) -> bool {
-    let polls = must.contains(&Must::Poll);
-    let is_written =
-        |language| mechanism_template(mechanism, language).is_some() && (!polls || language.has_one_file());
-    code.both().into_iter().all(is_written)
+/// Whether there are programs for a mechanism in the languages of a question. Those that wait in poll(2) are in C, Rust and Python, and Java
+/// cannot lock a folder, by which several receivers find one that is free.
+pub(super) fn are_written(mechanism: &str, question: &Question) -> bool {
+    let polls = question.must.contains(&Must::Poll);
+    let locks_folder = mechanism == "file" && question.receivers > 1;
+    question.code.both().into_iter().all(|language| {
+        mechanism_template(mechanism, language).is_some()
+            && (!polls || language.has_one_file())
+            && (!locks_folder || language != CodeLanguage::Java)
+    })
 }
 
 /// The sender and the receiver; `None` where a language has no template for the mechanism.
@@ -161,6 +165,7 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
 mod tests {
     use model::ByteSize;
 
+    use super::super::languages::Code;
     use super::*;
 
     /// No condition and no mark of a template is left in a program, whatever is asked.

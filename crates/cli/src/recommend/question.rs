@@ -339,7 +339,7 @@ impl Question {
             vec![condition(format!("--pattern {}", self.pattern), "not between such ends", has_pattern)];
         if self.is_of_pair() {
             let lacks = format!("not in {}", self.code.names());
-            let are_written = ends::are_written(one.name, self.code, &self.must);
+            let are_written = ends::are_written(one.name, self);
             conditions.push(condition(format!("--code {}", self.code), &lacks, are_written));
             if self.senders > 1 {
                 let promises = Promises::of(one.name);
