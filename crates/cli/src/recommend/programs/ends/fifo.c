@@ -55,7 +55,13 @@ static int open_again(const char *path, int how, int old) {
 @sender     while (!write_whole(to->fd, message)) to->fd = open_again(to->link, O_WRONLY, to->fd);
 @sender }
 @sender @reply static bool receive_reply(Sender *to, void *reply) {
-@sender @reply     if (to->back < 0) to->back = open_fifo(back, O_RDONLY);
+@sender @reply     if (to->back < 0) {
+@sender @reply         int fd = open_fifo(back, O_RDONLY | O_NONBLOCK);
+@sender @reply         /* A server that dies before its first reply never opens it: the request is sent again. */
+@sender @reply         if (poll(&(struct pollfd){fd, POLLIN, 0}, 1, 1000) <= 0) return close(fd), false;
+@sender @reply         fcntl(fd, F_SETFL, 0);
+@sender @reply         to->back = fd;
+@sender @reply     }
 @sender @reply     if (read_whole(to->back, reply)) return true;
 @sender @reply     close(to->back), to->back = -1;
 @sender @reply     return false;
