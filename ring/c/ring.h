@@ -49,6 +49,7 @@ enum {
     RING_HEAD_BYTES = 4096,
     RING_LINE = 128,           /* CPUs fetch cache lines in pairs */
     RING_ALIGN_FROM = 1024,    /* messages of at least so many bytes begin at a multiple of 64 */
+    RING_PAUSES = 256,         /* most that a receiver waits for a stream to run ahead: two microseconds or so */
     RING_POLLS = 100,          /* looks before a sleep: some microseconds */
     RING_SPIN_POLLS = 1 << 16, /* looks before a spinning end asks whether the other one is there: some milliseconds */
     RING_SLEEP_MS = 250        /* a sleeping end asks as often */
@@ -77,6 +78,7 @@ struct ring_end {
     uint32_t seen;  /* the other end's position, as last read */
     uint32_t given; /* own position, as the other end can read it */
     uint32_t held;  /* bytes of the record that was reserved (up to its payload), or peeked at (all) */
+    uint32_t streak; /* messages since the receiver had to wait */
     enum ring_role role;
     enum ring_wait wait;
     int has_membarrier;
@@ -279,9 +281,17 @@ static inline int ring_is_drained(const struct ring_end *end) {
    Room is given back an eighth of the ring at a time, which keeps the word's cache line with the sender. */
 static inline void ring_release(struct ring_end *end) {
     if (end->held == 0) return;
-    end->own += end->held, end->held = 0;
+    end->own += end->held, end->held = 0, end->streak++;
     atomic_store_explicit(&end->head->taken, end->own, memory_order_release);
     if (end->own - end->given >= end->capacity / 8) ring_tell_(end, &end->head->room, end->own);
+}
+
+/* Nothing is left. The sender may wait for more than an eighth; and in a stream, which is faster if the two ends are not at the same cache
+   line, this end looks away as many times as it had messages. */
+static void ring_catch_up_(struct ring_end *end) {
+    if (end->given != end->own) ring_tell_(end, &end->head->room, end->own);
+    for (uint32_t pause = 1; pause < end->streak && pause < RING_PAUSES; pause++) ring_pause_();
+    end->streak = 0;
 }
 
 /* A message in place, valid until the next call; waits until there is one. */
@@ -290,8 +300,7 @@ static inline enum ring_result ring_peek(struct ring_end *end, const void **payl
     for (;;) {
         if (end->own == end->seen) {
             uint32_t now = atomic_load_explicit(&end->head->written, memory_order_acquire);
-            /* The sender may wait for more than an eighth. */
-            if (now == end->own && end->given != end->own) ring_tell_(end, &end->head->room, end->own);
+            if (now == end->own) ring_catch_up_(end);
             enum ring_result result = ring_wait_(end);
             if (result != RING_OK) return result;
         }
