@@ -5,6 +5,8 @@
 extern crate self as std;
 extern crate std as real_std;
 
+pub use core::marker;
+
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use real_std::cell::Cell;
@@ -40,7 +42,7 @@ pub mod sync {
 
             pub fn store(&self, value: u32, order: Ordering) {
                 if crate::lives_for_a_store() {
-                    self.0.store(value, order);
+                    self.0.store(value, if crate::IS_WEAK.get() { Ordering::Relaxed } else { order });
                 }
             }
 
@@ -61,6 +63,11 @@ loom::thread_local! {
     /// Stores that this thread may make before it dies.
     static STORES_LEFT: Cell<u32> = Cell::new(u32::MAX);
     static IS_DEAD: Cell<bool> = Cell::new(false);
+}
+
+real_std::thread_local! {
+    /// Whether all stores of this test are relaxed. (Threads of loom are one thread of the system.)
+    static IS_WEAK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// How a thread unwinds that dies.
@@ -131,8 +138,8 @@ impl Port for Model {
 }
 
 const CAPACITY: u32 = 4096;
-/// Two of them fit in a ring, and the third needs a skip.
-const MESSAGE_BYTES: usize = 1400;
+/// One fits in a ring at a time: the second one skips the rest, and waits.
+const MESSAGE_BYTES: usize = 2500;
 
 struct Shared {
     head: Head,
@@ -187,7 +194,7 @@ impl Shared {
     }
 
     /// Receives until the end; `got` is what it has worked on.
-    fn receive(&self, got: &Cell<Vec<u32>>) {
+    fn receive(&self, got: &Cell<Vec<u32>>, has_ended: &Cell<bool>) {
         let mut receiver = self.receiver();
         loop {
             match receiver.peek() {
@@ -199,7 +206,7 @@ impl Shared {
                     all.push(number);
                     got.set(all);
                 }
-                Err(Error::Ended) => return,
+                Err(Error::Ended) => return has_ended.set(true),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -210,7 +217,7 @@ impl Shared {
     }
 }
 
-const MESSAGES: u32 = 3;
+const MESSAGES: u32 = 2;
 
 fn check(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut model = loom::model::Builder::new();
@@ -223,37 +230,30 @@ fn run(omits_fence: bool, sender_stores: u32, receiver_stores: u32) {
     let shared = Shared::new(omits_fence);
     let theirs = shared.clone();
     let receives = loom::thread::spawn(move || {
-        let got = Cell::new(Vec::new());
-        if !with_stores(receiver_stores, || theirs.receive(&got)) {
+        let (got, has_ended) = (Cell::new(Vec::new()), Cell::new(false));
+        if !with_stores(receiver_stores, || theirs.receive(&got, &has_ended)) && !has_ended.get() {
             theirs.tell_death();
-            theirs.receive(&got);
+            theirs.receive(&got, &has_ended);
         }
         got.take()
     });
     let published = Cell::new(0);
     let lives = with_stores(sender_stores, || shared.send(0..MESSAGES, &published));
     let known = published.get();
+    let goes_on = known < MESSAGES;
     if !lives {
         shared.tell_death();
         // The successor does not know what was published: it numbers its own from 100.
-        shared.send(100..102, &published);
+        shared.send(if goes_on { 100..101 } else { 0..0 }, &published);
     }
-    let got = receives.join().expect("the receiver");
-    // A sender that died after its last message has finished, or not: the stream of its successor may not be read.
-    let (first, second): (Vec<u32>, Vec<u32>) = got.iter().partition(|number| **number < 100);
-    for numbers in [&first, &second] {
-        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1 || pair[1] == pair[0]), "{got:?}");
-    }
-    let doubled = got.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    assert!(doubled <= usize::from(receiver_stores != u32::MAX), "{got:?}");
-    assert!(first.last().is_none_or(|last| (known..=known + 1).contains(&(last + 1))), "{got:?} of {known}");
-    assert!(
-        first.first().is_none_or(|first| *first == 0) && first.len() >= known as usize,
-        "{got:?} of {known}"
-    );
-    if lives || first.len() - doubled.min(first.len()) < MESSAGES as usize {
-        assert!(lives || second.last() == Some(&101), "{got:?}");
-    }
+    let mut got = receives.join().expect("the receiver");
+    let all = got.len();
+    got.dedup();
+    assert!(all - got.len() <= usize::from(receiver_stores != u32::MAX), "{got:?} of {all}");
+    let first = got.iter().take_while(|number| **number < 100).count() as u32;
+    assert!((known..=known + 1).contains(&first), "{got:?}, {known} published");
+    let second = if lives || !goes_on { 100..100 } else { 100..101 };
+    assert_eq!(got, (0..first).chain(second).collect::<Vec<u32>>());
 }
 
 #[test]
@@ -264,21 +264,29 @@ fn every_message_arrives_in_every_order_of_the_two_ends() {
 /// A sender makes about three stores for a message.
 #[test]
 fn a_sender_may_die_before_any_store() {
-    for stores in 0..14 {
+    for stores in 0..12 {
         check(2, move || run(false, stores, u32::MAX));
     }
 }
 
 #[test]
 fn a_receiver_may_die_before_any_store() {
-    for stores in 0..14 {
+    for stores in 0..12 {
         check(2, move || run(false, u32::MAX, stores));
     }
 }
 
-/// The model is sharp: without the fences, and without the membarrier(2) that stands for one, a wake-up is lost.
+/// The model is sharp: without the fence, for which membarrier(2) stands, a wake-up is lost, and its end waits for ever.
 #[test]
-#[should_panic(expected = "")]
+#[should_panic(expected = "maximum number of branches")]
 fn without_a_fence_a_wake_up_is_lost() {
     check(3, || run(true, u32::MAX, u32::MAX));
+}
+
+/// The model is sharp: a position that is not released does not order the bytes before it.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_a_release_bytes_are_read_too_early() {
+    IS_WEAK.set(true);
+    check(3, || run(false, u32::MAX, u32::MAX));
 }
