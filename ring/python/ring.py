@@ -103,9 +103,10 @@ class End:
         word = lambda offset: ctypes.c_uint32.from_buffer(self.memory, offset)
         self.written, self.room, self.taken = word(WRITTEN), word(ROOM), word(TAKEN)
         self.sleeps, self.peer_sleeps = word(SLEEPERS[self.role]), word(SLEEPERS[1 - self.role])
-        self.needs_fence = word(SLEEPERS[self.role] + 4)
-        self.needs_fence.value, self.sleeps.value = 0 if self.has_membarrier else 1, 0
-        self.peer_needs_fence = word(SLEEPERS[1 - self.role] + 4)
+        needs_fence, self.sleeps.value = word(SLEEPERS[self.role] + 4), 0
+        needs_fence.value = 0 if self.has_membarrier else 1
+        # How the other end sleeps, and whether it needs a fence, in one.
+        self.peer_line = ctypes.c_uint64.from_buffer(self.memory, SLEEPERS[1 - self.role])
         written, room, taken = self.written.value, self.room.value, self.taken.value
         if self.role == SENDER:
             self.own, self.given, self.seen, self.word, self.peer_word = written, written, room, self.written, self.room
@@ -136,6 +137,7 @@ class End:
         if magic == 0:
             os.posix_fallocate(self.file, 0, whole)  # a full file system is an error here, and a signal later
         self.memory = mmap.mmap(self.file, whole)
+        self.view = memoryview(self.memory)
         if magic == 0:
             self.memory[4:16] = struct.pack("=3I", VERSION, HEAD_BYTES, self.capacity)
             ctypes.c_uint32.from_buffer(self.memory, 0).value = MAGIC
@@ -150,9 +152,12 @@ class End:
         if fence:
             fence()
         self.word.value = self.given = self.own
-        if not self.has_membarrier or self.peer_needs_fence.value:
-            gate.release()
-            gate.acquire()
+        if self.peer_line.value or not self.has_membarrier:
+            self._wake()
+
+    def _wake(self):
+        gate.release()
+        gate.acquire()
         how = self.peer_sleeps.value
         if how:
             self.peer_sleeps.value = 0
@@ -232,7 +237,7 @@ class Sender(End):
         self._wait_for_room(start + length + 7 & -8)
         self.held = start
         at += HEAD_BYTES + start
-        return memoryview(self.memory)[at : at + length]
+        return self.view[at : at + length]
 
     def stage(self, length):
         """The reserved message is written, and this long; visible after publish()."""
@@ -251,7 +256,17 @@ class Sender(End):
 
     def send(self, message):
         """The same, visible at once."""
-        self.push(message)
+        own, length = self.own, len(message)
+        at = own & self.capacity - 1
+        start = 8 if length < ALIGN_FROM else (at + 71 & -64) - at
+        next_one = own + (start + length + 7 & -8)
+        if at + start + length > self.capacity or next_one - self.seen & SKIP > self.capacity:
+            self.push(message)  # what follows is the same, for a message that need not wait
+        else:
+            HEADER.pack_into(self.memory, HEAD_BYTES + at, length, start)
+            at += HEAD_BYTES + start
+            self.memory[at : at + length] = message
+            self.own = next_one & SKIP
         self._tell()
 
     def publish(self):
@@ -288,6 +303,13 @@ class Receiver(End):
 
     def peek(self):
         """A message in place, valid until the next call; waits until there is one."""
+        return self._next(self.view)
+
+    def receive(self):
+        """A message, copied."""
+        return self._next(self.memory)
+
+    def _next(self, memory):
         self.release()
         while True:
             if self.own == self.seen:
@@ -300,17 +322,13 @@ class Receiver(End):
             if start >= 8 and start + length <= left:
                 self.held = start + length + 7 & -8
                 at += HEAD_BYTES + start
-                return memoryview(self.memory)[at : at + length]
+                return memory[at : at + length]
             if start != 0 or length != END and (length != SKIP or left != self.capacity - at):
                 raise Damaged
             self.held = 8 if length == END else left
             if length == END:
                 raise Ended
             self.release()
-
-    def receive(self):
-        """A message, copied."""
-        return bytes(self.peek())
 
     def release(self):
         """The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
