@@ -39,8 +39,22 @@ pub(super) struct Program {
     pub(super) library: Option<Library>,
 }
 
-const RING_C: Library = Library { file: "ring.h", text: include_str!("programs/ring.h") };
-const RING_RUST: Library = Library { file: "ring.rs", text: include_str!("programs/ring.rs") };
+/// The ring library of `ring/` as one file, in the order of [`CodeLanguage`].
+const RING: [Library; 3] = [
+    Library { file: "ring.h", text: include_str!("../../../../ring/c/ring.h") },
+    Library {
+        file: "ring.rs",
+        text: concat!(
+            include_str!("../../../../ring/rust/src/protocol.rs"),
+            "\npub mod linux {\n",
+            include_str!("../../../../ring/rust/src/linux.rs"),
+            "}\n"
+        ),
+    },
+    Library { file: "ring.py", text: include_str!("../../../../ring/python/ring.py") },
+];
+
+const UNUSED: &str = "#[allow(dead_code)] // a program needs a part of it\n";
 
 /// A piece of a program in each language, in the order of [`CodeLanguage`].
 type Piece = [&'static str; 3];
@@ -129,11 +143,7 @@ impl Program {
         let fill =
             |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
         let template = lines.flat_map(|line| [fill(line), "\n".to_owned()]).collect();
-        let library = match (spec.mechanism.as_str(), language) {
-            ("shm-ring", CodeLanguage::C) => Some(RING_C),
-            ("shm-ring", CodeLanguage::Rust) => Some(RING_RUST),
-            _ => None,
-        };
+        let library = (spec.mechanism == "shm-ring").then(|| RING[at]);
         Some(Self { template, language, library })
     }
 
@@ -141,20 +151,24 @@ impl Program {
     pub(super) fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);
         let within = match self.language {
-            CodeLanguage::Rust => format!(
-                "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring {{\n{}}}\n",
+            CodeLanguage::Rust => format!("{UNUSED}mod ring {{\n{}}}\n", indented(text)),
+            // The names of a function are its own, as those of a module are.
+            CodeLanguage::Python => format!(
+                "import types\n\n\ndef ring():\n{}    return types.SimpleNamespace(**locals())\n\n\nring = ring()\n",
                 indented(text)
             ),
-            CodeLanguage::C | CodeLanguage::Python => text.to_owned(),
+            CodeLanguage::C => text.to_owned(),
         };
         self.with_library(&within)
     }
 
     /// The program as a file that includes its library from another file.
     pub(super) fn text_beside_library(&self) -> String {
+        let rust = format!("{UNUSED}mod ring;\n");
         self.with_library(match self.language {
-            CodeLanguage::Rust => "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring;\n",
-            CodeLanguage::C | CodeLanguage::Python => "#include \"ring.h\"\n",
+            CodeLanguage::Rust => &rust,
+            CodeLanguage::Python => "import ring\n",
+            CodeLanguage::C => "#include \"ring.h\"\n",
         })
     }
 
@@ -272,9 +286,6 @@ fn values(
     // A rate follows COUNT.
     let with_rate = |text: String| if rate.is_some() { text } else { String::new() };
     let what = if is_stream { "message" } else { "round trip" };
-    let slots = (RING_BYTES / piece.next_multiple_of(LINE_BYTES)).clamp(8, 1024);
-    // Rounded down to a power of two.
-    let slots = 1 << slots.ilog2();
     vec![
         ("{title}", title),
         ("{bytes}", bytes.to_string()),
@@ -301,10 +312,10 @@ fn values(
         ),
         ("{size}", size.map_or(0, |size| size.0).to_string()),
         ("{rings}", if is_stream { "1" } else { "2" }.to_owned()),
-        ("{slots}", u64::to_string(&slots)),
+        ("{capacity}", RING_BYTES.to_string()),
         ("{piece}", piece.to_string()),
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
-        ("{wait}", if spins(spec) { "sem_trywait" } else { "sem_wait" }.to_owned()),
+        ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
     ]
 }
 
