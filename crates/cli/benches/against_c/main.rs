@@ -18,6 +18,7 @@ mod programs;
 mod prompt;
 mod recommended;
 mod reference;
+mod ring_library;
 mod rings;
 mod rounds;
 mod scripts;

@@ -46,7 +46,7 @@ const ROUNDS: usize = 11;
 /// Long enough for the clock: a tenth of a second at 5 ns.
 const MESSAGES: u64 = 20_000_000;
 /// Messages that the other ring holds: in each round the fastest of them and of the loops counts.
-const CAPACITIES: [usize; 3] = [256, 4096, 65536];
+pub(crate) const CAPACITIES: [usize; 3] = [256, 4096, 65536];
 
 fn streams(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     Ok([of_size::<4>(name, lab)?, of_size::<8>(name, lab)?, of_size::<64>(name, lab)?].concat())
@@ -65,7 +65,7 @@ fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<Bench
     let fastest_rtrb = || {
         let loops = CAPACITIES
             .iter()
-            .flat_map(|capacity| LOOPS.map(|of_loop| rtrb_ns::<BYTES>(*capacity, of_loop, cpus)));
+            .flat_map(|capacity| LOOPS.map(|of_loop| rtrb_ns::<BYTES>(*capacity, of_loop, cpus, MESSAGES)));
         loops.collect::<Result<Vec<_>>>().map(|found| found.into_iter().fold(f64::INFINITY, f64::min))
     };
     let [threads, processes, reference] =
@@ -79,7 +79,7 @@ fn of_size<const BYTES: usize>(name: &str, lab: &Laboratory) -> Result<Vec<Bench
 
 /// How a program uses the other ring.
 #[derive(Clone, Copy)]
-enum Loop {
+pub(crate) enum Loop {
     /// One message in a call, and this many pauses after a call that found no room or no message.
     OneByOne { pauses: usize },
     /// Up to this many messages in a call: hosepipe moves as many.
@@ -87,45 +87,51 @@ enum Loop {
 }
 
 /// With one pause both ends wait for the other's cache line at each message; 64 pauses let messages collect.
-const LOOPS: [Loop; 3] = [Loop::OneByOne { pauses: 1 }, Loop::OneByOne { pauses: 64 }, Loop::Together(64)];
+pub(crate) const LOOPS: [Loop; 3] =
+    [Loop::OneByOne { pauses: 1 }, Loop::OneByOne { pauses: 64 }, Loop::Together(64)];
 
 /// Nanoseconds per message between two threads that spin.
-fn rtrb_ns<const BYTES: usize>(capacity: usize, of_loop: Loop, cpus: [u32; 2]) -> Result<f64> {
+pub(crate) fn rtrb_ns<const BYTES: usize>(
+    capacity: usize,
+    of_loop: Loop,
+    cpus: [u32; 2],
+    messages: u64,
+) -> Result<f64> {
     let (mut producer, mut consumer) = RingBuffer::<[u8; BYTES]>::new(capacity);
     let start = Barrier::new(2);
     let elapsed = thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let pinned = process::pin(cpus[0]);
             start.wait();
-            send(&mut producer, of_loop);
+            send(&mut producer, of_loop, messages);
             pinned
         });
         let receiver = scope.spawn(|| {
             let pinned = process::pin(cpus[1]);
             start.wait();
             let started = Instant::now();
-            receive(&mut consumer, of_loop);
+            receive(&mut consumer, of_loop, messages);
             (pinned, started.elapsed())
         });
         let (sender, receiver) = (sender.join().ok()?, receiver.join().ok()?);
         Some(sender.and(receiver.0).map(|()| receiver.1))
     });
     let elapsed = elapsed.context("a thread panicked")?.context("pinning a thread")?;
-    Ok(elapsed.as_nanos() as f64 / MESSAGES as f64)
+    Ok(elapsed.as_nanos() as f64 / messages as f64)
 }
 
-fn send<const BYTES: usize>(producer: &mut Producer<[u8; BYTES]>, of_loop: Loop) {
+fn send<const BYTES: usize>(producer: &mut Producer<[u8; BYTES]>, of_loop: Loop, count: u64) {
     let messages = [[7; BYTES]; 64];
     match of_loop {
         Loop::OneByOne { pauses } => {
-            for _ in 0..MESSAGES {
+            for _ in 0..count {
                 while producer.push(*black_box(&messages[0])).is_err() {
                     (0..pauses).for_each(|_| spin_loop());
                 }
             }
         }
         Loop::Together(most) => {
-            let mut left = MESSAGES as usize;
+            let mut left = count as usize;
             while left > 0 {
                 let Ok(room) = producer.write_chunk_uninit(most.min(left)) else {
                     spin_loop();
@@ -141,10 +147,10 @@ fn send<const BYTES: usize>(producer: &mut Producer<[u8; BYTES]>, of_loop: Loop)
     }
 }
 
-fn receive<const BYTES: usize>(consumer: &mut Consumer<[u8; BYTES]>, of_loop: Loop) {
+fn receive<const BYTES: usize>(consumer: &mut Consumer<[u8; BYTES]>, of_loop: Loop, count: u64) {
     match of_loop {
         Loop::OneByOne { pauses } => {
-            for _ in 0..MESSAGES {
+            for _ in 0..count {
                 let mut message = loop {
                     match consumer.pop() {
                         Ok(message) => break message,
@@ -156,7 +162,7 @@ fn receive<const BYTES: usize>(consumer: &mut Consumer<[u8; BYTES]>, of_loop: Lo
         }
         Loop::Together(most) => {
             let mut room = [[0; BYTES]; 64];
-            let mut left = MESSAGES as usize;
+            let mut left = count as usize;
             while left > 0 {
                 let Ok(found) = consumer.read_chunk(consumer.slots().min(most)) else { continue };
                 let (first, second) = found.as_slices();

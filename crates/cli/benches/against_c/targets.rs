@@ -16,8 +16,8 @@ use crate::rounds::median;
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{GIB, Laboratory, RUN_S, Target, skip};
 use crate::{
-    aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, rings, scripts,
-    spreading, tops, trips, tuned, workers,
+    aligns, boosts, by_reference, changes, peers, pipelines, programs, prompt, recommended, ring_library,
+    rings, scripts, spreading, tops, trips, tuned, workers,
 };
 
 /// Rounds against C, unless asked otherwise.
@@ -100,6 +100,7 @@ pub(crate) fn all() -> impl Iterator<Item = Target> {
         .iter()
         .copied()
         .chain(rings::TARGETS.iter().copied())
+        .chain(ring_library::TARGETS.iter().copied())
         .chain(trips::targets())
         .chain(pipelines::TARGETS.iter().copied())
         .chain(boosts::TARGETS.iter().copied())

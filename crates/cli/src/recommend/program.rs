@@ -64,8 +64,22 @@ pub(super) fn programs(spec: &Spec, question: &Question) -> Option<Vec<Program>>
     Some(vec![Program::new(spec, question.code.sender, question)?])
 }
 
-const RING_C: Library = Library { file: "ring.h", text: include_str!("programs/ring.h") };
-const RING_RUST: Library = Library { file: "ring.rs", text: include_str!("programs/ring.rs") };
+/// The ring library of `ring/` as one file, in the order of [`CodeLanguage`].
+const RING: [Library; 3] = [
+    Library { file: "ring.h", text: include_str!("programs/ring/ring.h") },
+    Library {
+        file: "ring.rs",
+        text: concat!(
+            include_str!("programs/ring/protocol.rs"),
+            "\npub mod linux {\n",
+            include_str!("programs/ring/linux.rs"),
+            "}\n"
+        ),
+    },
+    Library { file: "ring.py", text: include_str!("programs/ring/ring.py") },
+];
+
+const UNUSED: &str = "#[allow(dead_code)] // a program needs a part of it\n";
 
 /// A piece of a program in each language, in the order of [`CodeLanguage`].
 type Piece = [&'static str; 3];
@@ -131,8 +145,10 @@ impl Program {
     pub(super) fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);
         let within = match self.language {
-            CodeLanguage::Rust => format!(
-                "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring {{\n{}}}\n",
+            CodeLanguage::Rust => format!("{UNUSED}mod ring {{\n{}}}\n", indented(text)),
+            // The names of a function are its own, as those of a module are.
+            CodeLanguage::Python => format!(
+                "import types\n\n\ndef ring():\n{}    return types.SimpleNamespace(**locals())\n\n\nring = ring()\n",
                 indented(text)
             ),
             _ => text.to_owned(),
@@ -142,8 +158,10 @@ impl Program {
 
     /// The program as a file that includes its library from another file.
     pub(super) fn text_beside_library(&self) -> String {
+        let rust = format!("{UNUSED}mod ring;\n");
         self.with_library(match self.language {
-            CodeLanguage::Rust => "#[allow(dead_code)] // only one of Futex and Spin is used\nmod ring;\n",
+            CodeLanguage::Rust => &rust,
+            CodeLanguage::Python => "import ring\n",
             _ => "#include \"ring.h\"\n",
         })
     }
@@ -176,13 +194,9 @@ impl Program {
     }
 }
 
-/// The ring's code for a language that has it in a file of its own.
+/// The ring's code in a language.
 pub(super) fn library(spec: &Spec, language: CodeLanguage) -> Option<Library> {
-    match (spec.mechanism.as_str(), language) {
-        ("shm-ring", CodeLanguage::C) => Some(RING_C),
-        ("shm-ring", CodeLanguage::Rust) => Some(RING_RUST),
-        _ => None,
-    }
+    RING.get(language as usize).copied().filter(|_| spec.mechanism == "shm-ring")
 }
 
 /// The conditions that are true.
@@ -236,9 +250,6 @@ fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) 
     // A rate follows COUNT.
     let with_rate = |text: String| if rate.is_some() { text } else { String::new() };
     let what = if is_stream { "message" } else { "round trip" };
-    let slots = (RING_BYTES / piece.next_multiple_of(LINE_BYTES)).clamp(8, 1024);
-    // Rounded down to a power of two.
-    let slots = 1 << slots.ilog2();
     vec![
         ("{title}", title),
         ("{bytes}", bytes.to_string()),
@@ -265,10 +276,10 @@ fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) 
         ),
         ("{size}", size.map_or(0, |size| size.0).to_string()),
         ("{rings}", if is_stream { "1" } else { "2" }.to_owned()),
-        ("{slots}", u64::to_string(&slots)),
+        ("{capacity}", RING_BYTES.to_string()),
         ("{piece}", piece.to_string()),
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
-        ("{wait}", if spins(spec) { "sem_trywait" } else { "sem_wait" }.to_owned()),
+        ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
     ]
 }
 

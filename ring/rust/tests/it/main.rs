@@ -1,0 +1,4 @@
+//! The ring, as programs use it.
+
+mod ends;
+mod rings;

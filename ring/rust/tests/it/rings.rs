@@ -1,0 +1,177 @@
+//! What a ring promises beside whole messages: its errors, its room, its resumption, its eventfds.
+
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use hosepipe_ring::Error;
+use hosepipe_ring::linux::{self, Wait};
+
+const CAPACITY: u32 = 4096;
+
+fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    let path = folder.path().join("ring");
+    (folder, path)
+}
+
+#[test]
+fn messages_of_every_size_arrive_whole_and_the_largest_fills_the_ring() {
+    let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
+    for len in (0..CAPACITY as usize - 64).chain([0, 4032, 1, 4032, 4032]) {
+        let message: Vec<u8> = (0..len).map(|at| (at * 7 + len) as u8).collect();
+        loop {
+            match sender.send(&message) {
+                Ok(()) => break,
+                // There is room once what is there was taken.
+                Err(Error::Again) => assert_eq!(receiver.peek(), Err(Error::Again)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let found = receiver.peek().expect("a message");
+        assert!(found == message, "{len}");
+        assert!(len < 1024 || found.as_ptr().align_offset(64) == 0, "{len}");
+        receiver.release();
+    }
+    assert_eq!(sender.send(&[0; 4033]), Err(Error::TooLarge(4033)));
+}
+
+#[test]
+fn a_batch_is_visible_when_it_is_published_and_a_buffer_too_small_loses_nothing() {
+    let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
+    sender.push(b"one").expect("room");
+    sender.push(b"more").expect("room");
+    assert_eq!(receiver.peek(), Err(Error::Again));
+    sender.publish();
+    let mut small = [0; 3];
+    assert_eq!(receiver.receive(&mut small), Ok(3));
+    assert_eq!(receiver.receive(&mut small), Err(Error::TooLarge(4)));
+    assert_eq!(receiver.peek(), Ok(&b"more"[..]));
+    sender.finish().expect("room");
+    assert_eq!(receiver.peek(), Err(Error::Ended));
+    assert_eq!(receiver.peek(), Err(Error::Again), "another stream may follow");
+}
+
+#[test]
+fn a_role_has_one_end_and_the_next_one_goes_on() {
+    let (_folder, path) = place();
+    let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
+    let second = linux::open_sender(&path, CAPACITY, Wait::Never);
+    assert_eq!(second.err().map(|error| error.kind()), Some(ErrorKind::ResourceBusy));
+    for number in 0..3 {
+        sender.send(&[number]).expect("room");
+    }
+    drop(sender);
+    let mut receiver = linux::open_receiver(&path, CAPACITY, Wait::Futex).expect("a receiver");
+    assert_eq!(receiver.peek(), Ok(&[0][..]));
+    assert_eq!(receiver.peek(), Ok(&[1][..]));
+    // It forgets the message in hand, as one that is killed.
+    std::mem::forget(receiver);
+    let busy = linux::open_receiver(&path, CAPACITY, Wait::Futex);
+    assert_eq!(
+        busy.err().map(|error| error.kind()),
+        Some(ErrorKind::ResourceBusy),
+        "its lock is not released"
+    );
+}
+
+#[test]
+fn both_ends_wait_and_say_that_none_is_there() {
+    let (_folder, path) = place();
+    let mut receiver = linux::open_receiver(&path, CAPACITY, Wait::Futex).expect("a receiver");
+    assert_eq!(receiver.peek(), Err(Error::Absent));
+    let mut sender = linux::open_sender(&path, 0, Wait::Spin).expect("a sender, which takes the capacity");
+    assert!(receiver.port().peer_is_there() && sender.port().peer_is_there());
+    sender.send(b"last").expect("room");
+    drop(sender);
+    assert_eq!(receiver.peek(), Ok(&b"last"[..]), "what was published before a death is read first");
+    assert_eq!(receiver.peek(), Err(Error::Absent));
+}
+
+#[test]
+fn what_is_no_ring_is_refused_and_left_alone() {
+    let (_folder, path) = place();
+    std::fs::write(&path, "some text of the user, longer than a few words").expect("a file");
+    let refused = linux::open_sender(&path, CAPACITY, Wait::Futex);
+    assert_eq!(refused.err().map(|error| error.kind()), Some(ErrorKind::InvalidData));
+    assert!(std::fs::read(&path).expect("a file").starts_with(b"some text"));
+    std::fs::remove_file(&path).expect("a file");
+    assert!(linux::open_sender(&path, 5000, Wait::Futex).is_err(), "no power of two");
+}
+
+/// An end that was killed while it made the ring left zeros, or a part of the head: the next one makes it.
+#[test]
+fn a_setup_that_was_not_finished_is_repeated() {
+    let (_folder, path) = place();
+    let head = [[0; 4], 1u32.to_ne_bytes(), 4096u32.to_ne_bytes()].concat();
+    for left in [&[][..], &[0; 4096], &head] {
+        std::fs::write(&path, left).expect("a file");
+        let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
+        sender.send(b"message").expect("room");
+        std::fs::remove_file(&path).expect("a file");
+    }
+}
+
+/// Positions and lengths that make no sense are an error, and never an access outside of the ring.
+#[test]
+fn a_damaged_ring_is_an_error() {
+    use std::os::unix::fs::FileExt;
+    let write = |path: &PathBuf, at: u64, word: u32| {
+        let file = std::fs::File::options().write(true).open(path).expect("a file");
+        file.write_all_at(&word.to_ne_bytes(), at).expect("a word");
+    };
+    for (at, word) in
+        [(128, 9), (128, 8192), (4096, 4000), (4096, 0xffff_fff0), (4100, 0), (4100, 4), (4100, u32::MAX)]
+    {
+        let (_folder, path) = place();
+        let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
+        let mut receiver = linux::open_receiver(&path, CAPACITY, Wait::Never).expect("a receiver");
+        sender.send(b"message").expect("room");
+        write(&path, at, word);
+        assert_eq!(receiver.peek(), Err(Error::Damaged), "{at} {word}");
+    }
+    let (_folder, path) = place();
+    drop(linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender"));
+    write(&path, 384, 4);
+    assert!(linux::open_receiver(&path, CAPACITY, Wait::Never).is_err());
+}
+
+#[test]
+fn a_ring_passes_over_a_socket_and_its_eventfd_can_be_polled() {
+    let (here, there) = UnixStream::pair().expect("sockets");
+    let mut sender = linux::offer_sender(&here, CAPACITY, Wait::Eventfd).expect("a sender");
+    let mut receiver = linux::accept_receiver(&there, Wait::Never).expect("a receiver");
+    assert_eq!(receiver.peek(), Err(Error::Again));
+    assert!(receiver.arm(), "there is nothing");
+    let event = receiver.port().event().expect("an eventfd").try_clone_to_owned().expect("a copy");
+    let mut event = std::fs::File::from(event);
+    assert_eq!(event.read(&mut [0; 8]).err().map(|error| error.kind()), Some(ErrorKind::WouldBlock));
+    sender.send(b"wakes").expect("room");
+    assert_eq!(event.read(&mut [0; 8]).expect("an event"), 8);
+    assert_eq!(receiver.peek(), Ok(&b"wakes"[..]));
+    assert!(event.as_fd().try_clone_to_owned().is_ok());
+
+    // The sender waits for room in poll(2), and is woken through its own eventfd.
+    let sends = std::thread::spawn(move || {
+        (0..1000u32).try_for_each(|number| sender.send(&number.to_ne_bytes().repeat(64))).expect("room");
+    });
+    receiver = {
+        let mut receiver = receiver;
+        let mut number = 0u32;
+        while number < 1000 {
+            match receiver.peek() {
+                Ok(message) => {
+                    assert_eq!(message[..4], number.to_ne_bytes());
+                    number += 1;
+                }
+                Err(Error::Again) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        receiver
+    };
+    sends.join().expect("the sender");
+    assert_eq!(receiver.peek(), Err(Error::Again));
+    assert!(!receiver.port().peer_is_there());
+}
