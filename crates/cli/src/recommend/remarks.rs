@@ -115,8 +115,8 @@ impl Answer<'_> {
         words.sort();
         words.dedup();
         let of = |why: &String| {
-            let names: Vec<String> =
-                losers.iter().filter_map(|(name, own)| (own == why).then(|| format!("`{name}`"))).collect();
+            let own = losers.iter().filter(|(_, own)| own == why);
+            let names: Vec<String> = own.map(|(name, _)| format!("`{name}`")).collect();
             format!("{} ({why})", names.join(", "))
         };
         let parts: Vec<String> = words.into_iter().map(of).collect();
