@@ -158,6 +158,7 @@ causes! {
     FifoBoth "fifo-both" NotStuck,
     DatagramsDropped "datagrams-dropped" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
+    PeerWaits "peer-waits" NotStuck,
     Zombie "zombie" NotStuck,
     CloseWait "close-wait" NotStuck,
     DescriptorLeak "descriptor-leak" NotStuck,

@@ -154,7 +154,11 @@ fn unix_request(state_flags: StateFlags) -> SockDiagMessage {
     SockDiagMessage::UnixRequest(UnixRequest {
         state_flags,
         inode: 0,
-        show_flags: ShowFlags::NAME | ShowFlags::PEER | ShowFlags::RQLEN | ShowFlags::MEMINFO,
+        show_flags: ShowFlags::NAME
+            | ShowFlags::PEER
+            | ShowFlags::ICONS
+            | ShowFlags::RQLEN
+            | ShowFlags::MEMINFO,
         cookie: [0xff; 8],
     })
 }

@@ -79,6 +79,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::hidden,
     rest::fifo_both,
     rest::dropped,
+    rest::attended,
     rest::not_stuck,
 ];
 

@@ -1,7 +1,6 @@
 //! What a thread needs in order to go on, and who can give it.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use super::locks::Locks;
 use super::memory::Memory;
@@ -226,8 +225,11 @@ impl<'a> Needs<'a> {
         if socket.listens {
             return Need { what: socket.name.clone(), outside: true, ..Need::new(Resource::Connections) };
         }
-        let mut wakers =
-            socket.peer.map_or_else(Vec::new, |peer| self.scene.holders(IpcFile::Socket(peer), !writes));
+        let mut wakers = match (socket.peer, socket.unaccepted_by) {
+            (Some(peer), _) => self.scene.holders(IpcFile::Socket(peer), !writes),
+            (None, Some(listener)) => self.owner(listener, pid),
+            (None, None) => Vec::new(),
+        };
         // One that has both ends does not wait for itself.
         if wakers.len() > 1 {
             wakers.retain(|holder| holder.pid != pid);
@@ -272,12 +274,10 @@ impl<'a> Needs<'a> {
             }
             // Of a connection of TCP that is only slow no queue is full.
             Some(Address::Inet(to)) => {
-                let is_for = |own: SocketAddr| {
-                    let is_any = own.ip().is_unspecified() && to.ip().is_loopback();
-                    own.port() == to.port() && (own.ip() == to.ip() || is_any)
-                };
                 let is_tcp = own.is_some_and(|own| own.is_tcp || !own.is_datagram);
-                is_tcp && socket.waiting > 0 && socket.address.is_some_and(is_for)
+                // A listener at any address gets no connections to other machines.
+                let is_here = to.ip().is_loopback() || socket.address.is_some_and(|own| own.ip() == to.ip());
+                is_tcp && socket.waiting > 0 && is_here && socket.is_at(*to)
             }
             None => fd < 0 && is_full(socket) && !socket.is_tcp,
         };

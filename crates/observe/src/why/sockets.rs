@@ -16,6 +16,8 @@ pub(super) struct Socket {
     pub(super) name: String,
     /// The inode of the socket that gets what is sent.
     pub(super) peer: Option<u64>,
+    /// The listening socket whose process has not accepted this connection.
+    pub(super) unaccepted_by: Option<u64>,
     pub(super) listens: bool,
     pub(super) is_datagram: bool,
     /// The peer has closed, and this end has not (tcp(7), CLOSE_WAIT).
@@ -33,9 +35,20 @@ pub(super) struct Socket {
     pub(super) waiting_max: u32,
 }
 
+impl Socket {
+    /// Whether it gets connections to this address.
+    pub(super) fn is_at(&self, to: SocketAddr) -> bool {
+        self.address.is_some_and(|own| {
+            let is_any = own.ip().is_unspecified();
+            own.port() == to.port() && (own.ip() == to.ip() || is_any)
+        })
+    }
+}
+
 /// All sockets by their inodes; none where the kernel does not list them.
 pub(super) fn read() -> HashMap<u64, Socket> {
     let mut sockets = HashMap::new();
+    let mut unaccepted = Vec::new();
     for found in unix_sockets().unwrap_or_default() {
         let mut socket = Socket {
             listens: found.header.state == TCP_LISTEN,
@@ -52,6 +65,9 @@ pub(super) fn read() -> HashMap<u64, Socket> {
                 Nla::ReceiveQueueLength(waiting, max) => {
                     (socket.waiting, socket.waiting_max) = (*waiting, *max)
                 }
+                Nla::PendingConnections(clients) => {
+                    unaccepted.extend(clients.iter().map(|client| (*client, found.header.inode)));
+                }
                 _ => {}
             }
         }
@@ -67,6 +83,11 @@ pub(super) fn read() -> HashMap<u64, Socket> {
         }
         socket.name = socket.peer.and_then(|peer| names.get(&peer).cloned()).unwrap_or_default();
     }
+    for (client, listener) in unaccepted.into_iter().map(|(one, other)| (one.into(), other.into())) {
+        if let Some(socket) = sockets.get_mut(&client) {
+            (socket.unaccepted_by, socket.name) = (Some(listener), names[&listener].clone());
+        }
+    }
     sockets.extend(tcp_sockets());
     sockets.extend(udp_sockets());
     sockets
@@ -78,13 +99,16 @@ fn tcp_sockets() -> HashMap<u64, Socket> {
     let lines = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(tcp_line);
     let found: HashMap<Addresses, (u64, Socket)> = lines.collect();
     let port = |socket: &Socket| socket.address.map(|address| address.port());
-    let served: Vec<Option<u16>> =
-        found.values().filter(|(_, socket)| socket.listens).map(|(_, socket)| port(socket)).collect();
+    let listeners = || found.values().filter(|(_, socket)| socket.listens);
+    let served: Vec<Option<u16>> = listeners().map(|(_, socket)| port(socket)).collect();
     let with_peer = |((from, to), (inode, socket)): (&Addresses, &(u64, Socket))| {
-        let peer =
-            found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|peer| *peer != 0 && !socket.listens);
+        let other = found.get(&(*to, *from)).map(|(peer, _)| *peer).filter(|_| !socket.listens);
+        let unaccepted_by = other
+            .filter(|peer| *peer == 0)
+            .and_then(|_| listeners().find(|(_, socket)| socket.is_at(*to)).map(|(listener, _)| *listener));
+        let peer = other.filter(|peer| *peer != 0);
         let is_accepted = !socket.listens && served.contains(&port(socket));
-        (*inode, Socket { peer, is_accepted, ..socket.clone() })
+        (*inode, Socket { peer, unaccepted_by, is_accepted, ..socket.clone() })
     };
     found.iter().map(with_peer).filter(|(inode, _)| *inode != 0).collect()
 }

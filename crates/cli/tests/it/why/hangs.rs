@@ -239,6 +239,28 @@ if os.fork() == 0:
 time.sleep(100)'",
     ),
     Hangs(
+        WhyCause::PeerSilent,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, time
+s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()
+if os.fork() == 0:
+    k = socket.create_connection(s.getsockname()); s.close(); k.recv(1)
+time.sleep(100)'",
+    ),
+    Hangs(
+        WhyCause::PeerSilent,
+        "python3",
+        "python3",
+        "exec python3 -c '
+import socket, os, select
+s = socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen()
+if os.fork() == 0:
+    k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); s.close(); k.send(b\"request\"); k.recv(1)
+c, _ = s.accept(); p = select.poll(); p.register(s); p.poll()'",
+    ),
+    Hangs(
         WhyCause::FifoBusy,
         "python3",
         "",

@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// A client that waits for messages, and a server that watches all connections and does something ten times a second.
+const WATCHED_TCP: &str = "exec python3 -c '
+import os, select, socket
+s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()
+if os.fork() == 0:
+    k = socket.create_connection(s.getsockname()); s.close(); k.send(b\"subscribe\"); k.recv(9)
+c, _ = s.accept(); c.recv(9); e = select.epoll(); e.register(s, 1); e.register(c, 1)
+while 1: e.poll(0.1); open(\"/proc/self/stat\").read()'";
+const WATCHED_UNIX: &str = "exec python3 -c '
+import os, select, socket
+s = socket.socket(socket.AF_UNIX); s.bind(\"s\"); s.listen()
+if os.fork() == 0:
+    k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); s.close(); k.recv(9)
+c, _ = s.accept(); select.select([s, c], [], [])'";
+
 const PROGRAMS: &[(WhyCause, &str)] = &[
     (WhyCause::Sleeps, "exec sleep 100"),
     (WhyCause::Sleeps, "sleep 100 | cat"),
@@ -60,6 +75,8 @@ asyncio.run(serve())'",
         WhyCause::Rests,
         "exec python3 -c 'import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind((\"127.0.0.1\", 0)); s.recv(9)'",
     ),
+    (WhyCause::PeerWaits, WATCHED_TCP),
+    (WhyCause::PeerWaits, WATCHED_UNIX),
     (WhyCause::Rests, "exec python3 -c 'import signal; signal.pause()'"),
     (
         WhyCause::Rests,

@@ -10,6 +10,7 @@ use crate::flow::Calls;
 use crate::line_buffering;
 use crate::why::graph::Watched;
 use crate::why::needs::{Need, Resource};
+use crate::why::scene::Holder;
 use crate::why::sockets::Socket;
 use crate::why::wait::Wait;
 
@@ -76,7 +77,11 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
         let is_above = |peer: i32| graph.scene.ancestors(pid).any(|ancestor| ancestor == peer);
         let is_client = |socket: &Socket| !socket.is_accepted && (socket.is_tcp || !socket.name.is_empty());
         let is_peer_above = need.wakers.iter().any(|holder| is_above(holder.pid));
-        fd != 0 && !is_peer_above && graph.sockets.get(&inode).is_some_and(is_client)
+        let is_open = || {
+            let (is_here, is_unread) = (peer_of(case, need).is_some(), !unread(case, need).is_empty());
+            !is_unread && (is_peer_above || (is_here && (need.wakers.is_empty() || is_served(case, need))))
+        };
+        fd != 0 && graph.sockets.get(&inode).is_some_and(is_client) && !is_open()
     };
     for (pid, one) in case.each().filter(|(_, one)| one.slept) {
         if let Some(socket) = half_closed(pid) {
@@ -85,7 +90,8 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
         for (thread, need) in &one.threads {
             let is_read = matches!(thread.wait, Wait::Stream(_));
             if is_read && asks(pid, need) {
-                return Some(case.of_need(WhyCause::PeerSilent, pid, need));
+                let detail = unread(case, need);
+                return Some(Finding { detail, ..case.of_need(WhyCause::PeerSilent, pid, need) });
             }
             let is_input = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
             let rests = |parent: i32| {
@@ -113,9 +119,55 @@ pub(super) fn silent(case: &Case) -> Option<Finding> {
     None
 }
 
-/// One that waits for bytes or room of a pipe whose other end no process has that this user can see.
+/// The socket at the other end of the one that is read, if that is on this machine.
+fn peer_of<'a>(case: &Case<'a>, need: &Need) -> Option<(u64, &'a Socket)> {
+    let Resource::Socket { inode, writes: false, .. } = need.resource else { return None };
+    let peer = case.graph.sockets.get(&inode)?.peer?;
+    Some((peer, case.graph.sockets.get(&peer)?))
+}
+
+/// What the process at the other end of a connection has not done: empty if it has accepted it, and read all that was sent.
+fn unread(case: &Case, need: &Need) -> String {
+    let Resource::Socket { inode, writes: false, .. } = need.resource else { return String::new() };
+    let waits = case.graph.sockets.get(&inode).is_some_and(|socket| socket.unaccepted_by.is_some());
+    match peer_of(case, need) {
+        _ if waits => "accepted the connection".to_owned(),
+        Some((_, Socket { waiting: 1.., .. })) => "read what was sent".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Whether the other end of a connection computes, or watches the connection.
+fn is_served(case: &Case, need: &Need) -> bool {
+    let computes =
+        |holder: &Holder| case.graph.watched.get(&holder.pid).is_some_and(|one| one.cpus > COMPUTES_MIN);
+    is_watched(case, need) || need.wakers.iter().any(computes)
+}
+
+/// Whether the process at the other end of a connection waits in poll(2) or epoll_wait(2) until it can read from it.
+fn is_watched(case: &Case, need: &Need) -> bool {
+    let Some((peer, _)) = peer_of(case, need) else { return false };
+    let is_it =
+        |need: &Need| matches!(need.resource, Resource::Socket { inode, writes: false, .. } if inode == peer);
+    let servers = need.wakers.iter().filter_map(|holder| case.graph.watched.get(&holder.pid));
+    servers
+        .flat_map(|one| &one.threads)
+        .any(|(thread, need)| matches!(thread.wait, Wait::Poll { .. }) && need.each().any(is_it))
+}
+
+/// A reader of a connection whose other end has read all that was sent, and watches the connection together with others, as a server does: whether an answer
+/// is due cannot be seen.
+pub(super) fn attended(case: &Case) -> Option<Finding> {
+    let is_it = |need: &Need| is_watched(case, need) && unread(case, need).is_empty();
+    let found = case.thread_waits().find(|(_, wait, need)| matches!(wait, Wait::Stream(_)) && is_it(need));
+    let (pid, _, need) = found?;
+    Some(case.of_need(WhyCause::PeerWaits, pid, need))
+}
+
+/// One that waits for bytes or room of a pipe, or for bytes of a socket, whose other end no process has that this user can see.
 pub(super) fn hidden(case: &Case) -> Option<Finding> {
-    let is_hidden = |need: &Need| need.pipe().is_some() && need.wakers.is_empty();
+    let is_hidden =
+        |need: &Need| need.wakers.is_empty() && (need.pipe().is_some() || peer_of(case, need).is_some());
     let (pid, _, need) =
         case.thread_waits().find(|(_, wait, need)| matches!(wait, Wait::Stream(_)) && is_hidden(need))?;
     Some(case.of_need(WhyCause::Hidden, pid, need))
