@@ -155,6 +155,7 @@ causes! {
     WriterSilent "writer-silent" Stuck,
     Mutex "mutex" Stuck,
     Hidden "hidden" Unknown,
+    CallHidden "call-hidden" Unknown,
     FifoBoth "fifo-both" NotStuck,
     DatagramsDropped "datagrams-dropped" NotStuck,
     QueueEmpty "queue-empty" NotStuck,

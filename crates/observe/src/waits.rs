@@ -138,14 +138,15 @@ fn by_function(name: &str) -> Blocked {
         _ if is(&["pipe_write"]) => Blocked::InWrite,
         // Before Linux 5.5 readers and writers of pipes slept in one function.
         _ if is(&["pipe_wait", "poll", "select"]) => Blocked::InPoll,
-        _ if is(&["do_wait"]) => Blocked::Children,
+        // Others have this in their names, too: futex_do_wait.
+        name if name.split('.').next() == Some("do_wait") => Blocked::Children,
         _ if is(&["nanosleep"]) => Blocked::Time,
         _ => Blocked::Other,
     }
 }
 
 /// The descriptors that an epoll descriptor watches (proc_pid_fdinfo(5)).
-fn watched(pid: i32, epoll: i32) -> Option<Vec<WatchedFd>> {
+pub(crate) fn watched(pid: i32, epoll: i32) -> Option<Vec<WatchedFd>> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).ok()?;
     let one = |line: &str| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();

@@ -3,6 +3,7 @@
 //! ```text
 //!    scene      all processes, and who has which end open
 //!    wait       what each thread waits for
+//!    unseen     the same where its system call may not be read
 //!    needs      what could end the wait, and who can give it
 //!    graph      the processes behind those that were asked about; which of them can still go on
 //!    causes     the table of what can be wrong, in the order of its weight
@@ -18,6 +19,7 @@ mod needs;
 mod queues;
 mod scene;
 mod sockets;
+mod unseen;
 mod wait;
 
 use std::collections::HashSet;

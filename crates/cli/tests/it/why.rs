@@ -2,6 +2,7 @@
 
 mod hangs;
 mod healthy;
+mod unseen;
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

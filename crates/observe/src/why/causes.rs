@@ -14,7 +14,7 @@ use super::graph::{Graph, Watched};
 use super::memory::SEMAPHORES;
 use super::needs::{Need, Resource};
 use super::scene::Process;
-use super::wait::Wait;
+use super::wait::{Thread, Wait};
 use crate::endpoint::{Endpoint, IpcFile, path_of};
 use crate::line_buffering::{self, is_filter};
 use crate::waits::Call;
@@ -80,6 +80,7 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     rest::fifo_both,
     rest::dropped,
     rest::attended,
+    rest::call_hidden,
     rest::not_stuck,
 ];
 
@@ -167,6 +168,12 @@ impl<'a> Case<'a> {
         let alike =
             |one: &Process, other: &Process| one.stat.parent == other.stat.parent && one.name == other.name;
         one.zip(other).is_some_and(|(one, other)| alike(one, other) && one.stat.parent > 1)
+    }
+
+    /// Whether a process waits for time to pass.
+    fn sleeps(&self, pid: i32) -> bool {
+        let is_time = |(thread, _): &(Thread, Need)| matches!(thread.wait, Wait::Time { .. });
+        self.graph.watched.get(&pid).is_some_and(|one| one.threads.iter().any(is_time))
     }
 
     /// A finding about a wait: those who could end it, its name and its numbers.
@@ -439,12 +446,14 @@ fn terminal(case: &Case) -> Option<Finding> {
         }
         let Resource::Terminal { fd, .. } = need.resource else { continue };
         let is_call = matches!(wait, Wait::Stream(_)) && reads(need);
+        // It may write instead, and its terminal be full.
+        let is_full = wait.is_unclear() && need.wakers.iter().any(|holder| case.sleeps(holder.pid));
         if is_call && is_filter(name) {
             return Some(case.of_need(WhyCause::TerminalInput, pid, need));
         }
         // A question is asked at the terminal itself, wherever standard input comes from, or is one of a program that does not take commands.
         let asks = fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(name));
-        if is_call && asks && !is_bare_interpreter(pid, name) {
+        if is_call && asks && !is_full && !is_bare_interpreter(pid, name) {
             return Some(case.of_need(WhyCause::TerminalQuestion, pid, need));
         }
     }

@@ -283,7 +283,14 @@ impl<'a> Needs<'a> {
         };
         let mut found: Vec<(&u64, &Socket)> = self.sockets.iter().collect();
         found.retain(|(inode, socket)| socket.listens && is_it(**inode, socket));
-        let [(inode, socket)] = found[..] else { return Need::nothing() };
+        let [(inode, socket)] = found[..] else {
+            // Where the call is hidden it may be a datagram to the only socket that it is connected to.
+            let files = self.scene.processes.get(&pid).and_then(|process| process.files.as_ref());
+            let ends = files.into_iter().flat_map(|files| &files.endpoints).filter(|_| fd < 0);
+            let own = ends.filter_map(|end| self.socket(pid, end.fd));
+            let connected = own.filter(|own| own.is_datagram && own.peer.is_some());
+            return connected.last().map_or_else(Need::nothing, |own| self.of_datagram(pid, Some(own), None));
+        };
         let most = if socket.is_tcp { String::new() } else { format!(" of {}", socket.waiting_max + 1) };
         Need {
             what: socket.name.clone(),

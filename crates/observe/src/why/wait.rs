@@ -7,6 +7,7 @@ use process::Pinned;
 use process::proc::{self, read_short_file};
 
 use super::scene::absolute;
+use super::unseen::by_function;
 use crate::waits::{Blocked, Call, WatchedFd, from_syscall, memory};
 
 /// Longest path or address that is read from a process's memory.
@@ -111,6 +112,11 @@ pub(super) enum Wait {
 }
 
 impl Wait {
+    /// Whether it is not seen if it reads or writes.
+    pub(super) fn is_unclear(&self) -> bool {
+        matches!(self, Self::Stream(fds) if fds.iter().any(|watched| watched.reads && watched.writes))
+    }
+
     /// Whether it ends after a time, so that a program that still needs the same waits again. (The kernel wakes those who wait for a lease.)
     fn wakes_up(&self) -> bool {
         match self {
@@ -317,44 +323,6 @@ fn by_call(pid: i32, call: &Call) -> Option<Wait> {
         libc::SYS_pause => Wait::Signal,
         _ => return None,
     })
-}
-
-/// By the function of the kernel, as wchan shows it.
-fn by_function(pid: i32, function: &str) -> Wait {
-    let is_in = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
-    let only = |writes: bool| {
-        let files = crate::endpoint::process_files(pid).unwrap_or_default();
-        let mut ends =
-            files.endpoints.into_iter().filter(|end| end.is_for(writes) && end.ipc_file.pipe().is_some());
-        let first = ends.next()?;
-        ends.all(|end| end.ipc_file == first.ipc_file).then_some(first.fd)
-    };
-    let stream = |writes: bool| match only(writes) {
-        Some(fd) => Wait::Stream(vec![WatchedFd { fd, reads: !writes, writes }]),
-        None => Wait::Other,
-    };
-    let at_terminal = |writes: bool| {
-        let terminals = crate::endpoint::process_files(pid).unwrap_or_default().terminals;
-        let usual = terminals.iter().find(|end| end.fd == i32::from(writes)).or(terminals.first());
-        usual.map_or(Wait::Other, |end| Wait::Stream(vec![WatchedFd { fd: end.fd, reads: !writes, writes }]))
-    };
-    match function {
-        "" | "0" => Wait::Other,
-        _ if is_in(&["pipe_read"]) => stream(false),
-        _ if is_in(&["pipe_write"]) => stream(true),
-        _ if is_in(&["n_tty_read", "tty_read"]) => at_terminal(false),
-        _ if is_in(&["n_tty_write", "tty_write"]) => at_terminal(true),
-        _ if is_in(&["flock", "posix_lock", "locks_lock_inode", "fcntl_setlk"]) => Wait::Lock { fd: -1 },
-        _ if is_in(&["unix_wait_for_peer"]) => Wait::Connect { fd: -1, to: None },
-        _ if is_in(&["msgsnd", "msgrcv"]) => {
-            Wait::Queue { queue: Queue::SystemV(-1), sends: function.contains("snd") }
-        }
-        _ if is_in(&["semtimedop"]) => Wait::Semaphore { id: -1, operations: Vec::new(), timed: false },
-        _ if is_in(&["futex"]) => Wait::Futex { address: 0, is_private: true, timed: false },
-        _ if is_in(&["sigsuspend", "sigtimedwait", "do_pause"]) => Wait::Signal,
-        _ if is_in(&["poll", "select", "ep_"]) => Wait::Poll { fds: Vec::new(), timed: true },
-        _ => Wait::Other,
-    }
 }
 
 fn is_poll(number: i64) -> bool {

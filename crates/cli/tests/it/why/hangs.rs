@@ -3,9 +3,9 @@
 use super::*;
 
 /// A script of bash, the cause, the program that waits, and one of those that could end it.
-struct Hangs(WhyCause, &'static str, &'static str, &'static str);
+pub(super) struct Hangs(pub(super) WhyCause, &'static str, &'static str, pub(super) &'static str);
 
-const PROGRAMS: &[Hangs] = &[
+pub(super) const PROGRAMS: &[Hangs] = &[
     Hangs(WhyCause::DaemonHolds, "cat", "sleep", "{ echo started; sleep 100 & } | cat"),
     Hangs(WhyCause::DaemonHolds, "bash", "sleep", "v=$(echo ready; sleep 100 & ); echo $v"),
     Hangs(
@@ -139,7 +139,7 @@ os.close(w); os.wait()'",
         WhyCause::HeldInBuffer,
         "grep",
         "cut",
-        "for i in {1..2000}; do echo \"GET $i\"; sleep 0.05; done | grep GET | cut -c5-",
+        "for i in {1..2000}; do echo \"GET $i\"; sleep 0.5; done | grep GET | cut -c5-",
     ),
     Hangs(
         WhyCause::LoopInput,
@@ -320,8 +320,9 @@ os.wait()'",
         "exec python3 -c '
 import ctypes, threading, time
 libc = ctypes.CDLL(None); mutexes = [ctypes.create_string_buffer(64) for _ in range(2)]
+both = threading.Barrier(2)
 def lock(first, second):
-    libc.pthread_mutex_lock(first); time.sleep(0.3); libc.pthread_mutex_lock(second)
+    libc.pthread_mutex_lock(first); both.wait(); libc.pthread_mutex_lock(second)
 threading.Thread(target=lock, args=mutexes).start(); threading.Thread(target=lock, args=mutexes[::-1]).start()
 time.sleep(100)'",
     ),

@@ -17,7 +17,7 @@ if os.fork() == 0:
     k = socket.socket(socket.AF_UNIX); k.connect(\"s\"); s.close(); k.recv(9)
 c, _ = s.accept(); select.select([s, c], [], [])'";
 
-const PROGRAMS: &[(WhyCause, &str)] = &[
+pub(super) const PROGRAMS: &[(WhyCause, &str)] = &[
     (WhyCause::Sleeps, "exec sleep 100"),
     (WhyCause::Sleeps, "sleep 100 | cat"),
     (WhyCause::Sleeps, "while :; do sleep 30; done"),

@@ -225,8 +225,7 @@ pub(super) fn held_in_buffer(case: &Case) -> Option<Finding> {
 pub(super) fn may_hold(case: &Case) -> Option<Finding> {
     let graph = case.graph;
     let found = case.each().find_map(|(pid, one)| {
-        let is_meant =
-            graph.process(pid).is_some_and(|process| line_buffering::is_interpreter(&process.name));
+        let is_meant = graph.process(pid).is_some_and(|process| keeps_own_buffer(pid, &process.name));
         let end =
             graph.scene.end(pid, 1).filter(|end| is_meant && end.writes && end.ipc_file.pipe().is_some())?;
         let readers: Vec<i32> =
@@ -239,6 +238,12 @@ pub(super) fn may_hold(case: &Case) -> Option<Finding> {
     let (pid, by) = found?;
     let what = line_buffering::advice(&graph.process(pid)?.name, false)?;
     Some(Finding { by, what, ..Finding::new(WhyCause::MayHold, pid) })
+}
+
+/// Whether a program has a buffer for what it prints that cannot be looked into: that of an interpreter, or any where memory may not be read.
+fn keeps_own_buffer(pid: i32, name: &str) -> bool {
+    let is_hidden = || std::fs::File::open(format!("/proc/{pid}/mem")).is_err();
+    line_buffering::is_interpreter(name) || (line_buffering::advice(name, false).is_some() && is_hidden())
 }
 
 /// Whether a process has not run since shortly after its start, so that nothing came that it would have read.
@@ -277,10 +282,10 @@ pub(super) fn blocked_writer(case: &Case) -> Option<Finding> {
         | Resource::Terminal { writes, .. } => writes,
         _ => false,
     };
-    for (pid, need) in case.waits().filter(|(_, need)| writes(need)) {
+    for (pid, wait, need) in case.thread_waits().filter(|(.., need)| writes(need)) {
         let is_busy = |holder: i32| {
             let Some(one) = case.graph.watched.get(&holder) else { return false };
-            !one.slept || one.needs().any(writes)
+            !one.slept || one.needs().any(writes) || (wait.is_unclear() && !case.sleeps(holder))
         };
         // One that works is about to read, and one that waits for room itself is not the last.
         if need.wakers.is_empty()
@@ -339,7 +344,12 @@ fn takes_slowly(case: &Case, writer: i32, need: &Need, reader: i32) -> bool {
     let held =
         need.pipe().and_then(|(_, fd, _)| case.graph.fill(writer, fd)).map_or(0, |fill| fill.capacity_bytes);
     let has_read = || Calls::of(writer).is_some_and(|calls| calls.written_bytes > held);
-    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns: Some(..=PAUSE_MAX_NS), .. });
+    // Where the time may not be read it is at least that which has passed.
+    let asleep_ns = |thread: &Thread| need.pipe().and_then(|_| thread.asleep_ns());
+    let is_short = |thread: &Thread, ns: Option<u64>| {
+        ns.or_else(|| asleep_ns(thread)).is_some_and(|ns| ns <= PAUSE_MAX_NS)
+    };
+    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns, .. } if is_short(thread, ns));
     case.graph.watched.get(&reader).is_some_and(|one| one.threads.iter().any(|(thread, _)| pauses(thread)))
         && has_read()
 }

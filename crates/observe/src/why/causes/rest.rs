@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::WhyCause;
+use process::proc::read_short_file;
 
 use super::{Case, Finding, field};
 use crate::endpoint::IpcFile;
@@ -195,6 +196,24 @@ pub(super) fn dropped(case: &Case) -> Option<Finding> {
     Some(Finding { detail: dropped.to_string(), ..case.of_need(WhyCause::DatagramsDropped, pid, need) })
 }
 
+/// Whether the call of one of its threads says what the process waits for.
+fn is_known(one: &Watched) -> bool {
+    one.threads.iter().any(|(thread, _)| !matches!(thread.wait, Wait::Other | Wait::Futex { .. }))
+}
+
+/// A process that sleeps in a call that may not be read, so that what it waits for is not known.
+pub(super) fn call_hidden(case: &Case) -> Option<Finding> {
+    let is_hidden = |pid: i32| read_short_file(&format!("/proc/{pid}/syscall")).is_none();
+    let is_it = |(pid, one): &(i32, &Watched)| {
+        one.slept && !one.threads.is_empty() && !is_known(one) && one.turns_per_s < 1.0 && is_hidden(*pid)
+    };
+    let (pid, _) = case.each().filter(is_it).last()?;
+    let function = read_short_file(&format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let function = String::from_utf8_lossy(&function);
+    let what = function.split('.').next().unwrap_or_default().trim_matches(['0', '\n']).to_owned();
+    Some(Finding { what, ..Finding::new(WhyCause::CallHidden, pid) })
+}
+
 /// What a process does that is not stuck: of all behind the question the one that works.
 pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     let busiest = case.each().max_by(|(_, one), (_, other)| one.cpus.total_cmp(&other.cpus))?;
@@ -243,9 +262,6 @@ pub(super) fn not_stuck(case: &Case) -> Option<Finding> {
     // The last one behind the question is what all others wait for.
     let rests = |one: &Watched| {
         one.slept && one.needs().any(|need| need.outside || need.resource == Resource::Several)
-    };
-    let is_known = |one: &Watched| {
-        one.threads.iter().any(|(thread, _)| !matches!(thread.wait, Wait::Other | Wait::Futex { .. }))
     };
     let Some((pid, one)) = case.each().filter(|(_, one)| rests(one) && is_known(one)).last() else {
         let (pid, one) = case.each().find(|(_, one)| one.turns_per_s > 1.0)?;
