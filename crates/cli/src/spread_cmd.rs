@@ -338,10 +338,15 @@ impl Runs<'_> {
         };
         let mapped =
             job.map(blocks, &mut on_progress, &mut terminal::remark).context("running the partitions");
+        self.explain(stuck);
+        mapped
+    }
+
+    /// Says why nothing moved before it was stopped.
+    fn explain(&self, stuck: StuckWatch) {
         if let Some(answer) = self.stop.is_set().then(|| stuck.finish()).flatten() {
             terminal::remark(&report::why::at_last_look(&answer));
         }
-        mapped
     }
 
     /// Runs the reduce, or takes the output that another engine's reduce made. Returns its status; without all partitions that of a failure.
@@ -353,7 +358,14 @@ impl Runs<'_> {
             launcher if launcher.starts_each() => {
                 // With a record on standard output, the output of the reduce goes to standard error.
                 let aside = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
-                job.reduce(aside, &mut || self.stop.is_set()).context("running the reduce")
+                let mut stuck = StuckWatch::new(None);
+                let mut stops = || {
+                    stuck.look();
+                    self.stop.is_set()
+                };
+                let status = job.reduce(aside, &mut stops).context("running the reduce");
+                self.explain(stuck);
+                status
             }
             _ => job.fetch().context("the output of the reduce"),
         }

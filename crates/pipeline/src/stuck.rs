@@ -3,7 +3,7 @@
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::{WhyAnswer, WhyVerdict};
+use model::{WhyAnswer, WhyCause, WhyVerdict};
 use observe::why::{Asked, Progress, explain};
 use process::{proc, spawn_thread};
 
@@ -24,6 +24,17 @@ pub struct StuckWatch {
     search: Option<JoinHandle<Option<WhyAnswer>>>,
 }
 
+/// The programs that this process has started, by itself or by processes of its own program. Those look at others again and again, and are none of them.
+fn started() -> Vec<i32> {
+    let program = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program("self");
+    let is_own = |pid: &i32| program(&pid.to_string()) == own;
+    let below = |pid: i32| if is_own(&pid) { proc::children(pid) } else { Vec::new() };
+    let mut all = proc::tree(&[std::process::id().cast_signed()], below);
+    all.retain(|pid| !is_own(pid));
+    all
+}
+
 impl StuckWatch {
     /// Looks at this program, or at all that this process has started.
     pub fn new(program: Option<i32>) -> Self {
@@ -37,13 +48,14 @@ impl StuckWatch {
             return left;
         }
         self.looked = Some(Instant::now());
-        let own = std::process::id().cast_signed();
-        let programs = self.program.map_or_else(|| proc::children(own), |program| vec![program]);
+        let programs = self.program.map_or_else(started, |program| vec![program]);
         let progress = Progress::of(&programs);
         if progress != self.progress {
             (self.progress, self.moved, self.search) = (progress, Instant::now(), None);
-        } else if self.search.is_none() && self.moved.elapsed() >= STILL_MIN {
-            let stuck = |answer: &WhyAnswer| answer.verdict == WhyVerdict::Stuck;
+        } else if self.search.is_none() && !programs.is_empty() && self.moved.elapsed() >= STILL_MIN {
+            // One that has ended was ended with the run, while this looked.
+            let stuck =
+                |answer: &WhyAnswer| answer.verdict == WhyVerdict::Stuck && answer.cause != WhyCause::Ended;
             let why = move |pid: i32| explain(&Asked::Process(pid), &[]).answers.into_iter().find(stuck);
             // Without a thread the cause stays unknown.
             let search = move || programs.into_iter().take(ASKED_MAX).find_map(why);

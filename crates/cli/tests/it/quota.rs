@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip};
+use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip, soon, until};
 use model::{ErrorKind, Tasks, Workload};
 
 /// A user without any other process: the other tests run programs as `nobody`, whose budget must not be spent.
@@ -153,6 +153,37 @@ fn top_shows_the_user_who_has_spent_the_quota() {
     assert!(quota.soft_pages > 0 && quota.used_pages + 16 > quota.soft_pages, "{quota:?}");
     let text = poor.lab.run(&["top", "--once"]).expect_code(0).stdout;
     assert!(text.contains(&format!("Pipes of user {USER}")) && text.contains("100 %"), "{text}");
+}
+
+/// Expected: a writer whose pipe is small for that reason, with the process that has most of the quota.
+#[test]
+fn why_names_the_process_that_has_most_of_a_spent_quota() {
+    if is_root() && !another_user::are_seen() {
+        return skip("only root sees the pipes of another user, and only with CAP_SYS_PTRACE");
+    }
+    if model::file_on_path("python3").is_none() {
+        return skip("no python3");
+    }
+    let Some(poor) = Poor::new() else { return };
+    // 96 unread bytes in one page and 1 in the other: a third page is not free.
+    let script = "exec python3 -c '
+import os, time
+r, w = os.pipe()
+if os.fork() == 0:
+    os.close(r); os.write(w, b\"t\" * 4096); os.write(w, b\"+\"); os.write(w, b\"-\" * 4096); os._exit(0)
+os.close(w); os.read(r, 4000); time.sleep(100)'";
+    let running = poor.lab.start(poor.script(script, &[]));
+    let pid = running.pid().to_string();
+    let edges = until("a small pipe", soon(), || {
+        // What still runs in the other folder was not left behind.
+        let done = Lab::new().run(&["why", "--json", "-", &pid]);
+        let record: model::WhyRecord = serde_json::from_str(&done.stdout).ok()?;
+        let answer = record.answers.into_iter().next()?;
+        (answer.cause == model::WhyCause::SmallPipe).then_some(answer.edges)
+    });
+    let last = edges.last().expect("edges");
+    assert_eq!(last.from.pid, std::process::id().cast_signed(), "{edges:?}");
+    assert!(last.does.contains("fs.pipe-user-pages-soft"), "{edges:?}");
 }
 
 #[test]

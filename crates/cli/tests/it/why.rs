@@ -122,8 +122,8 @@ fn top_names_a_deadlock() {
     assert_eq!(cause, WhyCause::Deadlock);
 }
 
-/// Interrupts a program when it has found the cause, in a thread of its own.
-fn interrupt_after_search(pid: u32) {
+/// Sends a signal to a program that has found the cause, in a thread of its own.
+fn signal_after_search(pid: u32, sent: Signal) {
     let searches = || {
         let name = |folder: String| std::fs::read_to_string(format!("{folder}/comm"));
         threads(pid as i32)
@@ -131,7 +131,7 @@ fn interrupt_after_search(pid: u32) {
     };
     until("it searches", soon(), || searches().then_some(()));
     until("it has found it", soon(), || (!searches()).then_some(()));
-    signal(pid, Signal::INT);
+    signal(pid, sent);
 }
 
 /// Expected: a trial that hangs and is interrupted says why, in the record, too.
@@ -142,7 +142,7 @@ fn an_interrupted_comparison_says_why_nothing_moved() {
     let mut program = lab.command(&words);
     program.env("COLUMNS", "1000");
     let running = lab.start(program);
-    interrupt_after_search(running.pid());
+    signal_after_search(running.pid(), Signal::INT);
     let done = running.wait_within(HANGS_AFTER);
     assert!(done.stdout.contains("At the last look nothing moved: cat"), "{done:?}");
     let record: serde_json::Value =
@@ -158,13 +158,33 @@ fn an_interrupted_run_says_why_nothing_moved() {
     let mut program = lab.command(&words);
     program.env("COLUMNS", "1000");
     let running = lab.start(program);
-    interrupt_after_search(running.pid());
+    signal_after_search(running.pid(), Signal::INT);
     let done = running.wait_within(HANGS_AFTER);
     let record = lab.here("run.json");
     assert!(done.stderr.contains("At the last look nothing moved: cat"), "{done:?}");
     let record: serde_json::Value =
         serde_json::from_slice(&std::fs::read(record).expect("saved")).expect("JSON");
     assert_eq!(record["why"]["cause"], "self-held");
+}
+
+/// Expected: so does a spread, in its partitions and in its reduce, also where timeout(1) ends it. Happened: nothing was said of a reduce.
+#[test]
+fn an_ended_spread_says_why_nothing_moved() {
+    let hangs = "mkfifo f 2>/dev/null; exec 3<>f; cat <&3";
+    for (sent, status, words) in [
+        (Signal::INT, 130, &["spread", "--work", "w", "--map", hangs, "--reduce", "cat", "lines"][..]),
+        (Signal::TERM, 143, &["spread", "--work", "w", "--map", "cat", "--reduce", hangs, "lines"]),
+    ] {
+        let lab = Lab::new();
+        std::fs::write(lab.here("lines"), "1\n2\n").expect("written");
+        let mut program = lab.command(words);
+        program.env("COLUMNS", "1000");
+        let running = lab.start(program);
+        signal_after_search(running.pid(), sent);
+        let done = running.wait_within(HANGS_AFTER);
+        assert!(done.stderr.contains("At the last look nothing moved: cat"), "{words:?}: {done:?}");
+        assert_eq!(done.code(), status, "{words:?}: {done:?}");
+    }
 }
 
 /// Expected: a command that does nothing is ended after the time, with status 124 and nothing left behind (that is looked for after every run); one that ends has its own status.
