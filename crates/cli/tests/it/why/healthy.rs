@@ -75,6 +75,16 @@ asyncio.run(serve())'",
         WhyCause::Rests,
         "exec python3 -c 'import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind((\"127.0.0.1\", 0)); s.recv(9)'",
     ),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import os, select, socket
+c, s = socket.socketpair(); l = socket.socket(socket.AF_UNIX); l.bind(\"s\"); l.listen()
+if os.fork() == 0:
+    os.setsid(); os.fork() and os._exit(0)
+    c.close(); select.select([s, l], [], [])
+os.wait(); s.close(); l.close(); p = select.poll(); p.register(c, 1); p.poll()'",
+    ),
     (WhyCause::PeerWaits, WATCHED_TCP),
     (WhyCause::PeerWaits, WATCHED_UNIX),
     (WhyCause::Rests, "exec python3 -c 'import signal; signal.pause()'"),

@@ -55,7 +55,13 @@ pub(super) fn held_by_others(case: &Case) -> Option<Finding> {
             above.any(|ancestor| ancestor == holder)
                 || graph.scene.ancestors(holder).any(|ancestor| ancestor == pid)
         };
-        let is_left = |holder: i32| graph.scene.is_left_behind(holder, pid, file);
+        // A server that has forked itself from its client talks to it over another descriptor of a pair.
+        let is_standard = |holder: i32| {
+            graph.scene.ends(written).iter().any(|(other, end)| *other == holder && end.fd <= 2)
+        };
+        let is_left = |holder: i32| {
+            graph.scene.is_left_behind(holder, pid, file) && (file == written || is_standard(holder))
+        };
         let is_copy = |holder: i32| {
             let by = graph.scene.ends(written);
             let mut by = by.iter().filter(|(pid, end)| *pid == holder && end.writes);
