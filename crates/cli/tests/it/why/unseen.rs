@@ -12,7 +12,6 @@ exec setpriv --bounding-set=-dac_override,-dac_read_search -- \"$0\" \"$@\"";
 
 /// Causes for which an argument or the memory has to be read. What is said instead.
 const LESS_KNOWN: &[(WhyCause, &[WhyCause])] = &[
-    (WhyCause::HeldInBuffer, &[WhyCause::MayHold]),
     (WhyCause::MutexLeft, &[WhyCause::CallHidden]),
     (WhyCause::DeadlockThreads, &[WhyCause::CallHidden, WhyCause::Sleeps]),
     (WhyCause::Mutex, &[WhyCause::Sleeps]),
@@ -47,7 +46,9 @@ fn causes_are_named_where_the_system_call_is_hidden() {
     if !is_root() {
         return skip("only root can hide files of /proc");
     }
-    let hangs = hangs::PROGRAMS.iter().map(|hangs| (hangs.0, hangs.3));
+    // What is in a buffer is in memory; a reader that is loaded slowly, on a busy machine, is not known to have got nothing.
+    let is_seen = |hangs: &&hangs::Hangs| ![WhyCause::HeldInBuffer, WhyCause::MayHold].contains(&hangs.0);
+    let hangs = hangs::PROGRAMS.iter().filter(is_seen).map(|hangs| (hangs.0, hangs.3));
     std::thread::scope(|threads| {
         for (cause, script) in hangs.chain(healthy::PROGRAMS.iter().copied()) {
             threads.spawn(move || {
