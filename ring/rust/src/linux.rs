@@ -38,6 +38,8 @@ type Offset = i64;
 #[cfg(not(target_env = "musl"))]
 type Offset = c_long;
 
+// The rest of a program may declare fcntl(2) for another command.
+#[allow(clashing_extern_declarations)]
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
     fn fcntl(file: c_int, command: c_int, ...) -> c_int;
