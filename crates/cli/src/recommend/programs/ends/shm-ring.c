@@ -24,7 +24,6 @@ static bool open_end(struct ring_end *ring, const char *path, enum ring_role rol
     if (errno != EBUSY) err(1, "%s", path);
     return false;
 }
-static void watch(struct ring_end *ring);
 @reply static char back[4096]; /* the name of the ring of replies */
 static void ring_failed(const char *link, enum ring_result result) {
     if (result == RING_TOO_LARGE) errx(1, "%s: the ring is for other messages", link);
@@ -41,7 +40,7 @@ static void ring_failed(const char *link, enum ring_result result) {
 @receives     while ((result = ring_receive(ring, message, BYTES, &bytes)) != RING_OK) ring_failed(link, result);
 @receives     if (bytes != BYTES) errx(1, "%s: a message has %zu bytes", link, bytes);
 @receives }
-static void watch(struct ring_end *ring) {
+static void start_watching(struct ring_end *ring) {
     pthread_t watcher;
     if (pthread_create(&watcher, NULL, watch_peer, ring) != 0) errx(1, "no thread");
 }
@@ -58,7 +57,7 @@ static void watch(struct ring_end *ring) {
 @sender @reply     snprintf(back, sizeof back, "%s.back", link);
 @sender @reply     if (!open_end(&to->back, back, RING_RECEIVER)) errx(1, "%s: another client is there", back);
 @sender @links     while (!ring_peer_is_there(&to->ring)) usleep(10000);
-@sender     watch(&to->ring);
+@sender     start_watching(&to->ring);
 @sender }
 @sender static void send_message(Sender *to, const void *message) { send_over(&to->ring, to->link, message); }
 @sender @reply /* A request stays in the ring until it is answered: where the server dies, the next one gets it. */
@@ -80,7 +79,7 @@ static void watch(struct ring_end *ring) {
 @receiver     if (!open_end(&from->ring, link, RING_RECEIVER)) return false;
 @receiver @reply     snprintf(back, sizeof back, "%s.back", link);
 @receiver @reply     if (!open_end(&from->back, back, RING_SENDER)) errx(1, "%s: another server is there", back);
-@receiver     watch(&from->ring);
+@receiver     start_watching(&from->ring);
 @receiver     return true;
 @receiver }
 @receiver static void receive_message(Receiver *from, void *message) { receive_over(&from->ring, from->link, message); }
