@@ -3,6 +3,7 @@
 //! No system call while both ends keep up. An end that was killed at any instruction loses nothing that was published; a new end with the
 //! same role goes on where it stopped, and only the message that a killed receiver had in hand comes a second time.
 
+use core::mem::offset_of;
 use core::sync::atomic::compiler_fence;
 use core::{fmt, slice};
 use std::hint::spin_loop;
@@ -94,6 +95,17 @@ pub struct Head {
     taken: Line,
     sleepers: [Sleeper; 2],
 }
+
+// LAYOUT.md. (The words of a model checker are larger.)
+const _: () = assert!(
+    size_of::<AtomicU32>() != 4
+        || offset_of!(Head, written) == 128
+            && offset_of!(Head, room) == 256
+            && offset_of!(Head, taken) == 384
+            && offset_of!(Head, sleepers) == 512
+            && offset_of!(Sleeper, needs_fence) == 4
+            && size_of::<Sleeper>() == 128
+);
 
 impl Default for Head {
     /// That of an empty ring.
