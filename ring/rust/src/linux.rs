@@ -251,8 +251,10 @@ impl Port for Link {
     fn wake(&self, word: &AtomicU32, how: u32) {
         const FUTEX_WAKE: c_int = 1;
         match (how, &self.events) {
-            // SAFETY: the word lives as long as the call; it wakes one.
-            (1, _) => _ = unsafe { syscall(SYSTEM_CALLS.0, word.as_ptr(), FUTEX_WAKE, 1 as c_int) },
+            (1, _) => {
+                // SAFETY: the word lives as long as the call; it wakes one.
+                unsafe { syscall(SYSTEM_CALLS.0, word.as_ptr(), FUTEX_WAKE, 1 as c_int) };
+            }
             (2, Some([_, event])) => _ = (&*event).write(&1u64.to_ne_bytes()), // full: it is awake
             _ => {}
         }

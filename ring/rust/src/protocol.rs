@@ -221,7 +221,7 @@ impl<P: Port> End<P> {
         };
         let is_whole = capacity.is_power_of_two() && (4096..=1 << 30).contains(&capacity);
         let makes_sense =
-            (end.own | end.given | end.seen) % 8 == 0 && used <= capacity && end.unpublished() <= capacity;
+            (end.own | end.given | end.seen) & 7 == 0 && used <= capacity && end.unpublished() <= capacity;
         if is_whole && makes_sense { Ok(end) } else { Err(Error::Damaged) }
     }
 
@@ -291,7 +291,7 @@ impl<P: Port> End<P> {
                         Role::Receiver => now.wrapping_sub(self.own),
                     };
                     self.seen = now;
-                    return if used <= self.capacity && now % 8 == 0 { Ok(()) } else { Err(Error::Damaged) };
+                    return if used <= self.capacity && now & 7 == 0 { Ok(()) } else { Err(Error::Damaged) };
                 }
                 spin_loop();
             }
