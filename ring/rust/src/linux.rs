@@ -223,9 +223,8 @@ impl Port for Link {
             (Wait::Eventfd, Some([event, _])) => {
                 let mut polled = Polled { file: event.as_raw_fd(), events: POLLIN, found: 0 };
                 // SAFETY: one struct.
-                if own.announce(2, barrier, word, seen)
-                    && unsafe { poll(&mut polled, 1, SLEEP_MS as c_int) } > 0
-                {
+                let mut wait = || unsafe { poll(&mut polled, 1, SLEEP_MS as c_int) } > 0;
+                if own.announce(2, barrier, word, seen) && wait() {
                     _ = (&*event).read(&mut [0; 8]); // never blocks
                 }
             }
