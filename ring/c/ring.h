@@ -58,7 +58,10 @@ enum {
 #define RING_END (UINT32_MAX - 1) /* in place of a length: the sender has finished */
 
 /* How an end sleeps: 0 (it does not), 1 (futex), 2 (eventfd); and whether it lacks membarrier(2), so that the other end needs a fence. */
-struct ring_sleeper { _Alignas(RING_LINE) _Atomic uint32_t sleeps, needs_fence; };
+struct ring_sleeper {
+    _Alignas(RING_LINE) _Atomic uint32_t sleeps;
+    _Atomic uint32_t needs_fence;
+};
 
 struct ring_head {
     _Atomic uint32_t magic; /* written last */
@@ -68,6 +71,9 @@ struct ring_head {
     _Alignas(RING_LINE) _Atomic uint32_t taken;   /* and has done with so many */
     struct ring_sleeper sleepers[2];              /* of the sender, of the receiver */
 };
+_Static_assert(offsetof(struct ring_head, written) == 128 && offsetof(struct ring_head, room) == 256 &&
+               offsetof(struct ring_head, taken) == 384 && offsetof(struct ring_head, sleepers) == 512 &&
+               offsetof(struct ring_sleeper, needs_fence) == 4 && sizeof(struct ring_sleeper) == RING_LINE, "LAYOUT.md");
 
 /* One end, of one thread at a time. A child that forks keeps the parent's end alive until it executes another program or closes `file`. */
 struct ring_end {

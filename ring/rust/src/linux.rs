@@ -38,6 +38,8 @@ type Offset = i64;
 #[cfg(not(target_env = "musl"))]
 type Offset = c_long;
 
+// The rest of a program may declare fcntl(2) for another command.
+#[allow(clashing_extern_declarations)]
 unsafe extern "C" {
     fn syscall(number: c_long, ...) -> c_long;
     fn fcntl(file: c_int, command: c_int, ...) -> c_int;
@@ -221,9 +223,8 @@ impl Port for Link {
             (Wait::Eventfd, Some([event, _])) => {
                 let mut polled = Polled { file: event.as_raw_fd(), events: POLLIN, found: 0 };
                 // SAFETY: one struct.
-                if own.announce(2, barrier, word, seen)
-                    && unsafe { poll(&mut polled, 1, SLEEP_MS as c_int) } > 0
-                {
+                let mut wait = || unsafe { poll(&mut polled, 1, SLEEP_MS as c_int) } > 0;
+                if own.announce(2, barrier, word, seen) && wait() {
                     _ = (&*event).read(&mut [0; 8]); // never blocks
                 }
             }
@@ -249,8 +250,10 @@ impl Port for Link {
     fn wake(&self, word: &AtomicU32, how: u32) {
         const FUTEX_WAKE: c_int = 1;
         match (how, &self.events) {
-            // SAFETY: the word lives as long as the call; it wakes one.
-            (1, _) => _ = unsafe { syscall(SYSTEM_CALLS.0, word.as_ptr(), FUTEX_WAKE, 1 as c_int) },
+            (1, _) => {
+                // SAFETY: the word lives as long as the call; it wakes one.
+                unsafe { syscall(SYSTEM_CALLS.0, word.as_ptr(), FUTEX_WAKE, 1 as c_int) };
+            }
             (2, Some([_, event])) => _ = (&*event).write(&1u64.to_ne_bytes()), // full: it is awake
             _ => {}
         }

@@ -3,6 +3,7 @@
 //! No system call while both ends keep up. An end that was killed at any instruction loses nothing that was published; a new end with the
 //! same role goes on where it stopped, and only the message that a killed receiver had in hand comes a second time.
 
+use core::mem::offset_of;
 use core::sync::atomic::compiler_fence;
 use core::{fmt, slice};
 use std::hint::spin_loop;
@@ -94,6 +95,17 @@ pub struct Head {
     taken: Line,
     sleepers: [Sleeper; 2],
 }
+
+// LAYOUT.md. (The words of a model checker are larger.)
+const _: () = assert!(
+    size_of::<AtomicU32>() != 4
+        || offset_of!(Head, written) == 128
+            && offset_of!(Head, room) == 256
+            && offset_of!(Head, taken) == 384
+            && offset_of!(Head, sleepers) == 512
+            && offset_of!(Sleeper, needs_fence) == 4
+            && size_of::<Sleeper>() == 128
+);
 
 impl Default for Head {
     /// That of an empty ring.
@@ -209,7 +221,7 @@ impl<P: Port> End<P> {
         };
         let is_whole = capacity.is_power_of_two() && (4096..=1 << 30).contains(&capacity);
         let makes_sense =
-            (end.own | end.given | end.seen) % 8 == 0 && used <= capacity && end.unpublished() <= capacity;
+            (end.own | end.given | end.seen) & 7 == 0 && used <= capacity && end.unpublished() <= capacity;
         if is_whole && makes_sense { Ok(end) } else { Err(Error::Damaged) }
     }
 
@@ -279,7 +291,7 @@ impl<P: Port> End<P> {
                         Role::Receiver => now.wrapping_sub(self.own),
                     };
                     self.seen = now;
-                    return if used <= self.capacity && now % 8 == 0 { Ok(()) } else { Err(Error::Damaged) };
+                    return if used <= self.capacity && now & 7 == 0 { Ok(()) } else { Err(Error::Damaged) };
                 }
                 spin_loop();
             }

@@ -5,7 +5,7 @@ use include_dir::{Dir, include_dir};
 use model::Spec;
 
 use super::languages::CodeLanguage;
-use super::program::{Program, Role, count_to_try, library, spins};
+use super::program::{Program, RING_BYTES, Role, count_to_try, library, spins};
 use super::promises::{Promises, Sharing};
 use super::question::{Must, Pattern, Question, Share};
 use super::template::{Values, filled};
@@ -158,6 +158,9 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
         ("{other}", other),
         ("{what}", if is_reply { "round trip" } else { "message" }.to_owned()),
         ("{file}", program.file()),
+        ("{capacity}", RING_BYTES.max(4 * question.message.0.next_power_of_two()).to_string()),
+        ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
+        ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
     ]
 }
 

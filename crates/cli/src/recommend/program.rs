@@ -122,7 +122,7 @@ const FAMILIES: &[(&str, &str, &[Piece])] = &[
 /// Larger messages pass through a ring in several pieces, so that the copies at both ends overlap.
 const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes of a ring: small enough for a core's L2 cache.
-const RING_BYTES: u64 = 512 << 10;
+pub(super) const RING_BYTES: u64 = 512 << 10;
 
 impl Program {
     /// The program for a mechanism; `None` without a template.
