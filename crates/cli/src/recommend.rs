@@ -136,9 +136,6 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     };
     let taken = choice.taken.map(|at| &figures.cases[at].spec);
     let sources = taken.and_then(|spec| programs(spec, question)).unwrap_or_default();
-    if let (Some(path), Some(spec)) = (&args.code_to, taken) {
-        folder::save(path, &sources, spec, question)?;
-    }
     if !args.outputs.has_stdout() {
         let specs: Vec<Spec> = figures.cases.iter().map(|case| case.spec.clone()).collect();
         let place = args.place.or(figures.place());
@@ -151,6 +148,9 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
             text.extend(sources.iter().map(|one| printed(one, sources.len())));
         }
         terminal::print_painted(&text)?;
+    }
+    if let (Some(path), Some(spec)) = (&args.code_to, taken) {
+        folder::save(path, &sources, spec, question)?;
     }
     let recommendation = Some(Box::new(answer.recommendation(&sources)));
     args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;

@@ -88,7 +88,8 @@ fn blocks(record: &BenchRecord, medium: Medium) -> Vec<Block> {
 /// The answer of `hosepipe recommend`, below its title.
 pub(crate) fn recommended(recommendation: &Recommendation) -> Vec<Block> {
     let sentences = recommendation.sentences.iter().cloned().map(Block::Line);
-    sentences.chain(recommendation.program.clone().map(Block::Code)).collect()
+    let programs = [&recommendation.program, &recommendation.receiver].into_iter().flatten().cloned();
+    sentences.chain(programs.map(Block::Code)).collect()
 }
 
 /// A ranking, or the rankings of a sweep, as tables with their floors and ceilings.

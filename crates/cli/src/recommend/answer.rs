@@ -72,7 +72,7 @@ impl Answer<'_> {
         Recommendation {
             title: title(&self.args.question, self.figures),
             taken: taken.map(|taken| self.case(taken).spec.clone()),
-            sentences: self.sentences(),
+            sentences: self.sentences().into_iter().chain(self.notes()).collect(),
             language: self.args.question.code.to_string(),
             took_s: self.took.map(|took| took.as_secs_f64()),
             program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
@@ -127,7 +127,14 @@ impl Answer<'_> {
         let ProgramCost { time_ns, cpu_ns } =
             own.unwrap_or(ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median });
         let (name, unit) = (self.name(taken), self.unit());
-        let cpu = format!("{} of CPU at both ends", numbers::time(cpu_ns));
+        if self.args.question.is_of_pair() && own.is_none() {
+            return format!(
+                "Take {name}: hosepipe's own loop of it, with one sender and one receiver, takes {} for a {unit}; the pair of programs was not measured.",
+                numbers::time(time_ns)
+            );
+        }
+        let ends = if self.args.question.has_several_ends() { "of all ends" } else { "at both ends" };
+        let cpu = format!("{} of CPU {ends}", numbers::time(cpu_ns));
         if let Some(rate) = self.args.question.messages_per_second {
             // Measured at the rate: a run's time is that between its messages.
             let cpus = own.map_or(cost.cpus.median, |own| own.cpu_ns / own.time_ns);
@@ -157,7 +164,10 @@ impl Answer<'_> {
             None => format!("The {noun} below"),
         };
         let Some(figures) = self.program_of(taken) else {
-            return format!("{program} was not run: give it a COUNT to time it.");
+            return match self.args.question.is_of_pair() {
+                true => format!("{program} was not run: the first command below times it."),
+                false => format!("{program} was not run: give it a COUNT to time it."),
+            };
         };
         match (self.program_cost(taken), &figures.failure) {
             (Some(own), _) => format!(
@@ -269,7 +279,11 @@ impl Answer<'_> {
                 Some(Unit::PerS.of((1e9 / cost(one)?.elapsed_ns.median).min(rate)))
             }),
             _ => {
-                sheet.add(col(format!("time per {unit}")).short("time"), |one| ns(cost(one)?.time_ns.median))
+                // Its time may be known where its CPU time is not.
+                let alone = |one: &RankedCase| median(&self.program_of(one)?.time_ns);
+                let time_ns =
+                    move |one: &RankedCase| cost(one).map(|cost| cost.time_ns.median).or_else(|| alone(one));
+                sheet.add(col(format!("time per {unit}")).short("time"), move |one| ns(time_ns(one)?))
             }
         }
         sheet.add(col(format!("CPU per {unit}")).short("CPU"), |one| ns(cost(one)?.cpu_ns.median));
@@ -281,7 +295,7 @@ impl Answer<'_> {
         if rate.is_none() {
             sheet.add(col("time + CPU").short("cost").drop(4), |one| ns(cost(one)?.ranking_ns.median));
         }
-        sheet.add(col(interval).drop(5), |one| {
+        sheet.add(col(interval).drop(2), |one| {
             let cost = cost(one)?.ranking_ns;
             Some(Unit::Ns.of(cost.low).and(" to ", Unit::Ns.of(cost.high)))
         });
@@ -293,7 +307,7 @@ impl Answer<'_> {
             Some(Unit::Times.of(median(&paired_ratios(&case.samples, &taken.samples, cost))?))
         });
         if has_programs {
-            sheet.add(col("loop of bench").short("loop").drop(2), |one| {
+            sheet.add(col("loop of bench").short("loop").drop(5), |one| {
                 let own = one.cost?;
                 ns(if rate.is_some() { own.cpu_ns.median } else { own.time_ns.median })
             });
@@ -318,10 +332,14 @@ impl Answer<'_> {
         if let Some(reached) = self.slow_program(one) {
             return Some(format!("reached {} a second", numbers::grouped(reached, 0)));
         }
-        if self.program_of(one).is_some_and(|program| program.failure.is_some()) {
-            return Some("its program failed".to_owned());
-        }
-        let Some((own, _)) = self.decides(one) else { return Some("slower as a loop".to_owned()) };
+        let Some((own, _)) = self.decides(one) else {
+            let why = match self.program_of(one) {
+                None => "not run: slower as a loop",
+                Some(program) if program.failure.is_some() => "not run: see below",
+                Some(_) => "its CPU time is not known",
+            };
+            return Some(why.to_owned());
+        };
         let choice = if self.race.cases.is_empty() { self.choice } else { &self.race.choice };
         Some(self.defeat(choice, own).to_owned())
     }
@@ -340,7 +358,8 @@ impl Answer<'_> {
         if own.may_be_taken {
             "as good, not as simple"
         } else if choice.standing.first.iter().any(|one| one.at == own.at) {
-            "not told apart"
+            let has_few = own.cost.is_some_and(|cost| cost.has_few_trials());
+            if has_few { "too few runs to tell" } else { "not told apart" }
         } else if self.args.question.messages_per_second.is_some() {
             "more CPU"
         } else {
@@ -382,8 +401,8 @@ impl Answer<'_> {
     }
 }
 
-/// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler"; of two programs the languages, the number of ends and what
-/// must hold, too.
+/// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler, must: boundaries"; of two programs the languages and the number of
+/// ends, too.
 pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
     let size = numbers::size(question.message.0);
     let what = match question.pattern.workload() {
@@ -392,8 +411,14 @@ pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
     };
     let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
     let rate = question.messages_per_second.map(|rate| format!(", {} a second", numbers::grouped(rate, 0)));
+    let budget = question
+        .cpu_budget
+        .map(|percent| format!(", at most {} of a CPU", numbers::percent(percent / 100.0)));
     let ends = if question.is_of_pair() { question.ends() } else { question.between().to_string() };
-    format!("{what} of {size}, {ends}{}, {place}", rate.unwrap_or_default())
+    let must: Vec<&str> = question.must.iter().map(|must| must.word()).collect();
+    let must = if must.is_empty() { String::new() } else { format!(", must: {}", must.join(", ")) };
+    let [rate, budget] = [rate, budget].map(Option::unwrap_or_default);
+    format!("{what} of {size}, {ends}{rate}{budget}, {place}{must}")
 }
 
 /// Why a case has no figures, and what to try.

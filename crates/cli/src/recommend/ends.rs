@@ -30,15 +30,15 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
     names.iter().find_map(|name| template(name, language))
 }
 
-/// Whether there are programs for a mechanism in the languages of a question. Those that wait in poll(2) are in C, Rust and Python, and Java
+/// The language of a question in which there is no program for a mechanism. Those that wait in poll(2) are in C, Rust and Python, and Java
 /// cannot lock a folder, by which several receivers find one that is free.
-pub(super) fn are_written(mechanism: &str, question: &Question) -> bool {
+pub(super) fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
     let polls = question.must.contains(&Must::Poll);
     let locks_folder = mechanism == "file" && question.receivers > 1;
-    question.code.both().into_iter().all(|language| {
-        mechanism_template(mechanism, language).is_some()
-            && (!polls || language.has_one_file())
-            && (!locks_folder || language != CodeLanguage::Java)
+    question.code.both().into_iter().find(|language| {
+        mechanism_template(mechanism, *language).is_none()
+            || polls && !language.facts().has_one_file
+            || locks_folder && *language == CodeLanguage::Java
     })
 }
 
@@ -116,6 +116,13 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
     one_of.chain(alone.into_iter().filter_map(|(holds, name)| holds.then_some(name))).collect()
 }
 
+/// The COUNT to try, of a sender and of a receiver. How many of its messages one of several that compete gets is not known before.
+pub(super) fn counts(question: &Question) -> [u64; 2] {
+    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
+    let is_shared = question.share == Some(Share::Compete);
+    [count, if is_shared { 0 } else { count * u64::from(question.senders) }]
+}
+
 /// Where the two ends meet if nothing else is typed.
 fn meeting(spec: &Spec, question: &Question) -> &'static str {
     match spec.mechanism.as_str() {
@@ -139,7 +146,7 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
     let bytes = report::words::count(question.message.0 as usize, "byte");
     let rate = question.rate_per_s().map_or(0, |rate| rate.div_ceil(question.senders));
     let (compile, run) = program.language.commands(program.role.stem(program.language));
-    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
+    let count = counts(question)[usize::from(program.role == Role::Receiver)];
     let command = [compile, run].into_iter().filter(|words| !words.is_empty()).map(|words| words.join(" "));
     let command = format!("{} {count}", command.collect::<Vec<_>>().join(" && "));
     vec![

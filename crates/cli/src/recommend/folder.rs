@@ -5,10 +5,14 @@ use std::path::Path;
 use model::Spec;
 
 use super::ends;
-use super::program::{Program, Role, count_to_try};
-use super::question::{Pattern, Question, Share};
+use super::program::{Program, Role};
+use super::question::{Must, Pattern, Question};
 use crate::destination::Destination;
 use crate::terminal::usage;
+
+const README: &str = "README.md";
+/// What is in a README that was written here.
+const WRITTEN: &str = "written by `hosepipe recommend`";
 
 /// Checks where the programs of a question are to be written: a regular file or a folder, or what does not exist yet.
 ///
@@ -18,13 +22,36 @@ pub(super) fn check(path: &Path, question: &Question) -> anyhow::Result<()> {
     if !question.is_of_pair() {
         return program_file(path).map(drop);
     }
-    if path.metadata().is_ok_and(|there| !there.is_dir()) {
+    let Ok(there) = path.metadata() else {
+        // It will be made in a folder that is there.
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return match rustix::fs::access(parent, rustix::fs::Access::WRITE_OK) {
+            Ok(()) if parent.is_dir() => Ok(()),
+            _ => usage(format!(
+                "cannot make the folder `{}`: `{}` is no folder that you may write to",
+                path.display(),
+                parent.display()
+            )),
+        };
+    };
+    if !there.is_dir() {
         return usage(format!(
             "`{}` is not a folder: the answer is two programs, for which --code-to takes a folder",
             path.display()
         ));
     }
-    Ok(())
+    for (role, language) in [Role::Sender, Role::Receiver].into_iter().zip(question.code.both()) {
+        program_file(&path.join(role.file(language)))?;
+    }
+    let readme = path.join(README);
+    program_file(&readme)?;
+    match std::fs::read_to_string(&readme) {
+        Ok(text) if !text.contains(WRITTEN) => usage(format!(
+            "`{}` is there and not of `hosepipe recommend`: give another folder",
+            readme.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The file of a program: a regular file, or one that does not exist yet.
@@ -49,13 +76,15 @@ pub(super) fn save(
     if let [program] = programs {
         return save_one(path, program);
     }
-    std::fs::create_dir_all(path).map_err(|error| {
-        anyhow::anyhow!("cannot make the folder {}: {}", path.display(), model::describe_errno(&error))
-    })?;
+    if !path.is_dir() {
+        std::fs::create_dir(path).map_err(|error| {
+            anyhow::anyhow!("cannot make the folder {}: {}", path.display(), model::describe_errno(&error))
+        })?;
+    }
     for program in programs {
         save_one(&path.join(program.file()), program)?;
     }
-    program_file(&path.join("README.md"))?.write(&readme(programs, spec, question))
+    program_file(&path.join(README))?.write(&readme(programs, spec, question))
 }
 
 fn save_one(path: &Path, program: &Program) -> anyhow::Result<()> {
@@ -75,24 +104,22 @@ pub(super) fn build_and_time(programs: &[Program], question: &Question) -> Strin
 
 /// The command that starts all ends and times them: receivers in the background, then the senders.
 fn time(programs: &[Program], question: &Question) -> String {
-    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
-    let rate =
-        question.rate_per_s().map_or(String::new(), |rate| format!(" {}", rate.div_ceil(question.senders)));
-    let started = |role: Role, times: u32, arguments: String| {
+    let [count, expected] = ends::counts(question);
+    let rate = question.rate_per_s().map(|rate| format!(" {}", rate.div_ceil(question.senders)));
+    let line = |role: Role, arguments: String| {
         let program = programs.iter().find(|one| one.role == role);
         let command = program.map_or(Vec::new(), |one| one.language.commands(role.stem(one.language)).1);
-        let command = format!("{}{arguments} &", command.join(" "));
-        match times {
-            1 => command,
-            _ => format!("for i in $(seq {times}); do {command} done;"),
-        }
+        format!("{} {arguments}", command.join(" "))
     };
-    // How many of them a receiver gets is not known before.
-    let is_shared = question.share == Some(Share::Compete);
-    let expected = if is_shared { 0 } else { count * u64::from(question.senders) };
-    let receivers = started(Role::Receiver, question.receivers, format!(" {expected}"));
-    let senders = started(Role::Sender, question.senders, format!(" {count}{rate}"));
-    format!("({receivers} {senders} wait)")
+    let sender = line(Role::Sender, format!("{count}{}", rate.unwrap_or_default()));
+    let receiver = line(Role::Receiver, expected.to_string());
+    let many = |times: u32, line: &str| format!("for i in $(seq {times}); do {line} & done");
+    match (question.senders, question.receivers) {
+        (1, 1) => format!("({receiver} & {sender} && wait $!)"),
+        (1, receivers) => format!("({}; {sender} && wait)", many(receivers, &receiver)),
+        (senders, 1) => format!("({}; {receiver} && wait)", many(senders, &sender)),
+        (senders, receivers) => format!("({}; {}; wait)", many(receivers, &receiver), many(senders, &sender)),
+    }
 }
 
 fn readme(programs: &[Program], spec: &Spec, question: &Question) -> String {
@@ -102,19 +129,24 @@ fn readme(programs: &[Program], spec: &Spec, question: &Question) -> String {
         Pattern::Stream => ("one way", "message"),
         Pattern::RequestReply => ("there and back", "round trip"),
     };
-    let commands = build_and_time(programs, question);
-    let links = match ends::has_links(spec, question) {
-        true => {
-            "Each receiver takes the first link that is free (NAME.0, NAME.1, …), and the sender waits until all are taken.\n"
-        }
-        false => "",
-    };
-    format!(
+    let mut text = format!(
         "# {spec}: messages of {bytes}, {way}\n\n\
-         {}, written by `hosepipe recommend`. Start them in this folder, in any order:\n\n    {commands}\n\n\
-         Arguments: the sender's COUNT, RATE ({what}s in a second; 0: as fast as it can) and NAME, where the ends meet; the receiver's COUNT (0: until\n\
-         the end) and NAME. Each prints the nanoseconds of one {what} at its end. A message is one word of 64 bits, little-endian, repeated: its number\n\
-         (40 bits) and the sender's id; a message of bytes 0xFF is a sender's last. Status: 0 all arrived as sent, 1 not, 2 wrong arguments.\n{links}",
+         {}, {WRITTEN}. Start them in this folder, in any order:\n\n    {}\n\n\
+         Arguments: the sender's COUNT, RATE ({what}s in a second of this sender; 0: as fast as it can) and NAME, where the ends meet; the receiver's COUNT\n\
+         (0: not known) and NAME. Each prints the nanoseconds of one {what} at its end; the slowest receiver's (with replies the client's) is the figure of\n\
+         the pair. A message is one word of 64 bits, little-endian, repeated: its number (40 bits) and the sender's id; a message of bytes 0xFF is a sender's\n\
+         last. Status: 0 all arrived as sent, 1 not, 2 wrong arguments. What a killed end leaves at NAME the next one takes over, or is removed by hand.\n",
         names.join(" and "),
-    )
+        build_and_time(programs, question),
+    );
+    if ends::has_links(spec, question) {
+        text += "Each receiver takes the first link that is free (NAME.0, NAME.1, … or the next numbers), and the sender waits until all are taken.\n";
+    }
+    for must in &question.must {
+        text += &format!("- `{must}`: {}.\n", must.text().asks);
+    }
+    if question.must.contains(&Must::Poll) {
+        text += "A datagram to NAME.ask (tcp: to port NAME + 1000) makes the receiver print how many messages it has.\n";
+    }
+    text
 }

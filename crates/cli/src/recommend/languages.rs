@@ -30,31 +30,57 @@ pub(super) struct LanguageFacts {
     pub(super) blank_max: usize,
     /// Its own cost per call is larger than the differences between mechanisms.
     pub(super) is_slow: bool,
+    /// Whether there are templates for a program of both ends, and for waiting in poll(2).
+    pub(super) has_one_file: bool,
 }
 
 /// In the order of [`CodeLanguage`].
 const LANGUAGES: [LanguageFacts; 5] = [
-    LanguageFacts { name: "C", extension: "c", imports: &["#include "], blank_max: 1, is_slow: false },
-    LanguageFacts { name: "Rust", extension: "rs", imports: &["use "], blank_max: 1, is_slow: false },
+    LanguageFacts {
+        name: "C",
+        extension: "c",
+        imports: &["#include "],
+        blank_max: 1,
+        is_slow: false,
+        has_one_file: true,
+    },
+    LanguageFacts {
+        name: "Rust",
+        extension: "rs",
+        imports: &["use "],
+        blank_max: 1,
+        is_slow: false,
+        has_one_file: true,
+    },
     LanguageFacts {
         name: "Python",
         extension: "py",
         imports: &["import ", "from "],
         blank_max: 2,
         is_slow: true,
+        has_one_file: true,
     },
-    LanguageFacts { name: "Go", extension: "go", imports: &["import "], blank_max: 1, is_slow: true },
-    LanguageFacts { name: "Java", extension: "java", imports: &["import "], blank_max: 1, is_slow: true },
+    LanguageFacts {
+        name: "Go",
+        extension: "go",
+        imports: &["import "],
+        blank_max: 1,
+        is_slow: true,
+        has_one_file: false,
+    },
+    LanguageFacts {
+        name: "Java",
+        extension: "java",
+        imports: &["import "],
+        blank_max: 1,
+        is_slow: true,
+        has_one_file: false,
+    },
 ];
 
 impl CodeLanguage {
     pub(super) fn facts(self) -> &'static LanguageFacts {
         &LANGUAGES[self as usize]
-    }
-
-    /// Whether there is a program of both ends in one file.
-    pub(super) fn has_one_file(self) -> bool {
-        (self as usize) < 3
     }
 
     /// The commands that compile the file `stem` with this language's extension, empty for Python, and that run it.
@@ -117,16 +143,17 @@ impl FromStr for Code {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let language = |word: &str| {
-            let all = CodeLanguage::ALL.iter();
-            let names: Vec<&str> = all.clone().map(|one| one.word()).collect();
-            all.copied()
-                .find(|one| one.word() == word)
-                .ok_or_else(|| format!("`{word}` is none of {}", names.join(", ")))
+            let word = word.trim();
+            let known = CodeLanguage::ALL.iter().find(|one| one.word().eq_ignore_ascii_case(word)).copied();
+            let names: Vec<&str> = CodeLanguage::ALL.iter().map(|one| one.word()).collect();
+            known.ok_or_else(|| format!("`{word}` is no language that --code knows: {}", names.join(", ")))
         };
         match text.split(',').collect::<Vec<_>>()[..] {
             [both] => Ok(Self { sender: language(both)?, receiver: None }),
             [sender, receiver] => Ok(Self { sender: language(sender)?, receiver: Some(language(receiver)?) }),
-            _ => Err("one language, or that of the sender and that of the receiver: rust,python".to_owned()),
+            _ => {
+                Err(format!("`{text}` is neither one language nor a sender's and a receiver's: rust,python"))
+            }
         }
     }
 }

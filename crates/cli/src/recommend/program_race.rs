@@ -81,12 +81,20 @@ pub(super) fn run(
         question: &args.question,
     };
     let run_time = match args.question.rate_per_s() {
+        // Each end is started, which costs as much CPU time as many messages.
+        None if args.question.is_of_pair() => {
+            (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX)
+        }
         Some(_) => (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX),
         None => (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX),
     };
     let (mut timed, mut compiled) = (Vec::new(), Vec::new());
     for (number, spec) in entrants(args.question.code, figures, choice).into_iter().enumerate() {
         let Some(sources) = programs(spec, &args.question) else { continue };
+        // Two programs to compare are worth more than the time; more are not.
+        if timed.len() > 1 && Instant::now() > until {
+            break;
+        }
         let ready = runner
             .compile(number, spec, &sources)
             .and_then(|program| Ok((program.messages_for(run_time)?.max(2), program)));

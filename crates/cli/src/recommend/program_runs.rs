@@ -47,9 +47,26 @@ pub(super) struct CompiledProgram<'a> {
     commands: Vec<(Role, Vec<String>)>,
     /// The argument NAME: where the ends meet.
     name: String,
-    /// Shared memory and queues that a killed program leaves behind: removed with this value, or by the cleaner.
-    _shared_memory: TemporaryPath,
-    queues: [TemporaryQueue; 3],
+    outside: Outside,
+}
+
+/// Shared memory and queues that a killed program leaves behind: removed with this value, or by the cleaner.
+struct Outside {
+    _memory: Vec<TemporaryPath>,
+    queues: Vec<TemporaryQueue>,
+}
+
+/// The first of so many TCP ports in a row that are free now.
+fn free_ports(number: u32) -> io::Result<u16> {
+    const TRIES: u32 = 100;
+    let bind = |port: u16| TcpListener::bind(("127.0.0.1", port));
+    for _ in 0..TRIES {
+        let first = bind(0)?.local_addr()?.port();
+        if (0..number).all(|at| first.checked_add(at as u16).is_some_and(|port| bind(port).is_ok())) {
+            return Ok(first);
+        }
+    }
+    Err(io::Error::other(format!("no {number} ports in a row are free")))
 }
 
 /// Time per message as the programs report it, and CPU time of the whole run, in nanoseconds.
@@ -103,21 +120,38 @@ impl<'a> ProgramRunner<'a> {
             }
             commands.push((program.role, command));
         }
-        // Queues and shared memory have names outside of the folder.
-        let (queue, key) = (QueueName::random_name().to_string(), QueueName::random_key());
-        let names = [QueueName::posix(queue.clone()), QueueName::posix(format!("{queue}.back")), key.clone()];
-        let queues = names.map(|name| TemporaryQueue::announced(self.cleaner.announcer(), name));
-        let shared = Path::new("/dev/shm").join(queue.trim_start_matches('/'));
-        let (shared_memory, ()) =
-            TemporaryPath::make(self.cleaner.announcer(), shared, |_| Ok::<_, io::Error>(()))?;
+        let (name, outside) = self.meeting(spec, programs.len() > 1)?;
+        Ok(CompiledProgram { runner: self, folder, commands, name, outside })
+    }
+
+    /// A name for a run, and what it may leave outside of its folder: queues and shared memory.
+    fn meeting(&self, spec: &Spec, is_pair: bool) -> io::Result<(String, Outside)> {
+        let announcer = self.cleaner.announcer();
+        let queue = QueueName::random_name().to_string();
+        let QueueName::SystemV(key) = QueueName::random_key() else {
+            return Err(io::Error::other("no key for a queue"));
+        };
+        // Replies have a name of their own, and so has each receiver with a link of its own.
+        let links = self.question.receivers;
+        let suffixes =
+            [String::new(), ".back".to_owned()].into_iter().chain((0..links).map(|at| format!(".{at}")));
+        let names: Vec<String> = suffixes.map(|suffix| format!("{queue}{suffix}")).collect();
+        let keys = (0..=links.cast_signed()).map(|at| QueueName::SystemV(key.wrapping_add(at)));
+        let queues = names.iter().cloned().map(QueueName::posix).chain(keys);
+        let queues = queues.map(|name| TemporaryQueue::announced(announcer, name)).collect();
+        let shared = |name: &String| Path::new("/dev/shm").join(name.trim_start_matches('/'));
+        let memory = names.iter().map(|name| {
+            TemporaryPath::make(announcer, shared(name), |_| Ok::<_, io::Error>(())).map(|(path, ())| path)
+        });
+        let outside = Outside { _memory: memory.collect::<io::Result<_>>()?, queues };
         let name = match spec.mechanism.as_str() {
-            "tcp" => TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string(),
-            "shm-ring" if programs.len() > 1 => shared_memory.path().display().to_string(),
+            "tcp" => free_ports(links + 1)?.to_string(),
+            "shm-ring" if is_pair => shared(&queue).display().to_string(),
             "posix-mq" | "shm-ring" => queue,
             "sysv-msgq" => key.to_string(),
             _ => "meeting".to_owned(),
         };
-        Ok(CompiledProgram { runner: self, folder, commands, name, _shared_memory: shared_memory, queues })
+        Ok((name, outside))
     }
 
     /// Runs commands side by side on these CPUs; returns the output of each, and their CPU time together in nanoseconds.
@@ -183,7 +217,7 @@ impl CompiledProgram<'_> {
         let executed = self.runner.execute(&self.folder, &self.command_lines(messages), self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
-            self.queues.iter().for_each(|queue| _ = queue.remove());
+            self.outside.queues.iter().for_each(|queue| _ = queue.remove());
         }
         let (outputs, cpu_ns) = executed?;
         let read = |((role, _), output): (&(Role, _), &String)| Printed::read(*role, output);

@@ -210,9 +210,14 @@ impl Question {
     pub(super) fn is_of_pair(&self) -> bool {
         let is_of_programs = |must: &Must| must.capability().is_none();
         self.code.receiver.is_some()
-            || !self.code.sender.has_one_file()
-            || self.senders * self.receivers > 1
+            || !self.code.sender.facts().has_one_file
+            || self.has_several_ends()
             || self.must.iter().any(is_of_programs)
+    }
+
+    /// Whether there are more than one sender and one receiver.
+    pub(super) fn has_several_ends(&self) -> bool {
+        self.senders * self.receivers > 1
     }
 
     /// The two ends: where nothing is typed, those of the programs.
@@ -221,7 +226,7 @@ impl Question {
         self.between.unwrap_or(usual)
     }
 
-    /// "from 2 senders in Rust to 4 receivers in Python that compete, must: poll".
+    /// "from 2 senders in Rust to 4 receivers in Python that compete".
     pub(super) fn ends(&self) -> String {
         let [sends, receives] = self.code.both().map(|language| language.facts().name);
         let [first, second] = match self.pattern {
@@ -237,10 +242,8 @@ impl Question {
             Some(Share::Broadcast) => " that each get all",
             None => "",
         };
-        let must: Vec<&str> = self.must.iter().map(|must| must.word()).collect();
-        let must = if must.is_empty() { String::new() } else { format!(", must: {}", must.join(", ")) };
         format!(
-            "from {} in {sends} to {} in {receives}{share}{must}",
+            "from {} in {sends} to {} in {receives}{share}",
             ends(self.senders, first),
             ends(self.receivers, second),
         )
@@ -251,17 +254,24 @@ impl Question {
     /// # Errors
     /// A sentence.
     pub(super) fn check(&self) -> Result<(), String> {
-        let has_several_ends = self.senders * self.receivers > 1;
+        let has_several_ends = self.has_several_ends();
+        let asks = |must: Must| self.is_of_pair() && self.must.contains(&must);
         let problem = if self.share.is_some() && self.receivers == 1 {
             "--share is for several receivers: give --receivers N as well"
         } else if self.share.is_none() && self.receivers > 1 {
             "with several receivers say --share compete (each message is for one of them) or --share broadcast (for all)"
         } else if self.is_of_pair() && self.between() != Between::Processes {
-            "the answer to this is two programs, which are processes: leave --between out, or ask for one language, one sender and one receiver"
+            "the answer to this is two programs, which are processes (Go and Java have no other form): leave --between out, or ask for one language, one \
+             sender and one receiver"
         } else if has_several_ends && self.pattern == Pattern::RequestReply {
             "--pattern request-reply is between one sender and one receiver: leave --senders and --receivers out"
         } else if has_several_ends && self.must.iter().any(|must| must.is_of_crash()) {
             "what survives the crash of an end is known of one sender and one receiver: leave --senders and --receivers out, or the crash"
+        } else if asks(Must::ManySenders) {
+            "where the answer is two programs, several senders are asked for by --senders N, not by --must many-senders"
+        } else if asks(Must::Filter) {
+            "--must filter is for programs that know only standard input and output, and the answer to this is two programs that meet at a name: leave \
+             one of them out"
         } else {
             return Ok(());
         };
@@ -316,10 +326,15 @@ impl Question {
         }
     }
 
+    /// Whether several ends use one queue of a mechanism.
+    pub(super) fn shares(&self, promises: &Promises) -> bool {
+        self.senders > 1 && promises.many_senders == Sharing::Shared
+            || self.share == Some(Share::Compete) && promises.many_receivers == Sharing::Shared
+    }
+
     /// Why messages of two programs would be mixed or cut with a mechanism between them.
     fn torn(&self, promises: &Promises) -> Option<String> {
-        let is_shared = self.senders > 1 && promises.many_senders == Sharing::Shared
-            || self.share == Some(Share::Compete) && promises.many_receivers == Sharing::Shared;
+        let is_shared = self.shares(promises);
         let why = match self.must.iter().find(|must| must.is_of_crash()) {
             Some(_) => "cut in two when an end dies",
             None if is_shared => "mixed where several ends share it",
@@ -335,12 +350,15 @@ impl Question {
         let has_pattern = one.workloads.contains(&workload) && one.tasks.contains(&tasks);
         let condition =
             |option: String, lacks: &str, holds| Condition { option, lacks: lacks.to_owned(), holds };
-        let mut conditions =
-            vec![condition(format!("--pattern {}", self.pattern), "not between such ends", has_pattern)];
+        let pattern = format!("--pattern {} between {}", self.pattern, self.between());
+        let mut conditions = vec![condition(pattern, "not between such ends", has_pattern)];
         if self.is_of_pair() {
-            let lacks = format!("not in {}", self.code.names());
-            let are_written = ends::are_written(one.name, self);
-            conditions.push(condition(format!("--code {}", self.code), &lacks, are_written));
+            let meets = Promises::of(one.name).is_some();
+            conditions.push(condition("--between processes".to_owned(), "no name", meets));
+            let missing = ends::missing_in(one.name, self);
+            let lacks =
+                missing.map_or_else(String::new, |language| format!("not in {}", language.facts().name));
+            conditions.push(condition(format!("--code {}", self.code), &lacks, missing.is_none()));
             if self.senders > 1 {
                 let promises = Promises::of(one.name);
                 let takes_several = promises.is_some_and(|one| one.many_senders != Sharing::None);
@@ -381,11 +399,14 @@ impl Question {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!("{} leaves {names}", all[0].1[at].option)
         };
-        let parts: Vec<String> = (0..all[0].1.len()).map(leaves).collect();
-        format!(
-            "no mechanism does all of that: {}; ask for less, or put what is missing on top (as a length before each message)",
-            parts.join("; ")
-        )
+        // What excludes nothing is not the reason.
+        let excludes = |at: &usize| all.iter().any(|(_, conditions)| !conditions[*at].holds);
+        let parts: Vec<String> = (0..all[0].1.len()).filter(excludes).map(leaves).collect();
+        let instead = match self.must.contains(&Must::Boundaries) {
+            true => ", or put what is missing on top (as a length before each message)",
+            false => "",
+        };
+        format!("no mechanism does all of that: {}; ask for less{instead}", parts.join("; "))
     }
 }
 

@@ -8,7 +8,7 @@ use stats::{Excluded, MessageCost, RankedCase};
 use super::answer::{Answer, in_own_options};
 use super::languages::CodeLanguage;
 use super::promises::Promises;
-use super::question::Share;
+use super::question::{Must, Share};
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;
@@ -56,6 +56,11 @@ impl Answer<'_> {
     /// What the mechanism, or its program, cannot do.
     pub(super) fn shortcomings(&self, taken: &RankedCase) -> Option<String> {
         let text = match self.case(taken).mechanism.as_str() {
+            "tcp"
+                if self.args.question.is_of_pair() && self.args.question.must.contains(&Must::CrossHost) =>
+            {
+                "Both programs name 127.0.0.1: on two hosts the sender connects to the receiver's address, and the receiver binds its own."
+            }
             // The two programs have an end of stream.
             "posix-mq" | "sysv-msgq" if self.args.question.is_of_pair() => {
                 "A message queue does not notice when the other end dies: the end that is left waits for a new one."
@@ -86,22 +91,32 @@ impl Answer<'_> {
     /// What the mechanisms promise to several ends; nothing for one sender and one receiver.
     pub(super) fn promises(&self) -> Option<Table> {
         let question = &self.args.question;
-        (question.senders * question.receivers > 1).then_some(())?;
-        let mut names: Vec<&str> = self.candidates.iter().map(|one| one.spec.mechanism.as_str()).collect();
+        question.has_several_ends().then_some(())?;
+        let could = self.candidates.iter().filter(|one| one.unfit.is_none() && one.missing.is_none());
+        let mut names: Vec<&str> = could.map(|one| one.spec.mechanism.as_str()).collect();
         names.dedup();
         let rows: Vec<_> = names.into_iter().filter_map(Promises::of).collect();
         let mut sheet = Sheet::new(&rows);
         sheet.add(col("mechanism").fit(Fit::Spec), |one| Some(one.name.clone().into()));
-        sheet.add(col("whole messages"), |one| Some(one.whole.clone().into()));
-        sheet.add(col("order"), |one| Some(one.order.clone().into()));
+        sheet.add(col("whole messages"), |one| {
+            // The limit is one of what several ends share.
+            let is_any = one.atomic_bytes.is_some() && !question.shares(one);
+            Some(if is_any { "any size" } else { one.whole.as_str() }.into())
+        });
+        sheet.add(col("order").drop(4), |one| Some(one.order.clone().into()));
         if question.share == Some(Share::Compete) {
             sheet.add(col("equal shares").drop(2), |one| Some(one.fair.clone().into()));
         }
         if question.receivers > 1 {
             sheet.add(col("a slow receiver").drop(1), |one| {
-                // Each message goes to all: the sender waits for the slowest.
-                let is_shared = question.share == Some(Share::Compete);
-                Some(if is_shared { one.slow.as_str() } else { "holds up all" }.into())
+                // Each message goes to all: the sender waits for the slowest, unless nothing is ever full.
+                Some(match question.share {
+                    Some(Share::Broadcast) if one.full.starts_with("the sender waits") => {
+                        "holds up all".into()
+                    }
+                    Some(Share::Broadcast) => "holds up none".into(),
+                    _ => one.slow.as_str().into(),
+                })
             });
         }
         sheet.add(col("when full").drop(3), |one| Some(one.full.clone().into()));
@@ -166,11 +181,15 @@ impl Answer<'_> {
                     .to_owned(),
             );
         }
-        for program in &self.race.programs {
-            let failure = program.failure.as_ref();
-            notes.extend(
-                failure.map(|why| format!("The program of `{}` was not timed: {why}.", program.spec)),
-            );
+        let mut failures: Vec<&String> =
+            self.race.programs.iter().filter_map(|one| one.failure.as_ref()).collect();
+        failures.sort();
+        failures.dedup();
+        for why in failures {
+            let failed = self.race.programs.iter().filter(|one| one.failure.as_ref() == Some(why));
+            let names: Vec<String> = failed.map(|one| format!("`{}`", one.spec)).collect();
+            let [noun, was] = if names.len() > 1 { ["programs", "were"] } else { ["program", "was"] };
+            notes.push(format!("The {noun} of {} {was} not timed: {why}.", names.join(", ")));
         }
         notes
     }

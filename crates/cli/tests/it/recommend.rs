@@ -147,7 +147,6 @@ fn the_figures_of_the_programs_decide() {
     // Of another language they say nothing.
     let said = answer(&lab, &["--between", "processes", "--code", "rust"], 0);
     assert!(said.contains("Take `shm-ring:wait=futex`") && said.contains("was not run"), "{said}");
-    assert!(said.contains("A ring has no end of stream"), "{said}");
     // Expected: the reason supports what is taken. Happened: the figures of the other one were better.
     run.recommendation.as_mut().expect("set above").programs =
         vec![timed("shm-ring:wait=futex", 800.0), timed("fifo", 800.0)];
@@ -328,7 +327,7 @@ fn a_short_measurement_answers_and_its_proof_is_a_bench() {
         .expect_code(0);
     assert!(
         // On a busy machine the time may be over before all trials are made, which is said first.
-        done.stdout.contains("Round trips of 64 B, processes, placed by the scheduler\n")
+        done.stdout.contains("Round trips of 64 B, processes, placed by the scheduler, must: filter\n")
             && done.stdout.contains("\nTake `"),
         "{}",
         done.stdout

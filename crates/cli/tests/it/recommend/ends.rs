@@ -1,6 +1,8 @@
 //! The two programs that `recommend` prints for two ends: in each language with others, several of an end, an end that is killed at any
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
+mod crashes;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
@@ -16,7 +18,7 @@ use rustix::process::Signal;
 use super::programs::compiled;
 use super::{case, record};
 use crate::common::programs::{has, python};
-use crate::common::{Lab, files_in, full, namespaces, signal, until};
+use crate::common::{Lab, files_in, signal, until};
 
 const BYTES: u64 = 200;
 /// Mechanisms of pairs.
@@ -31,12 +33,19 @@ const ALL: [&str; 9] = [
     "sysv-msgq",
     "shm-ring:wait=futex",
 ];
-const READER_CRASH: [&str; 6] =
-    ["fifo", "unix-stream", "unix-seqpacket", "unix-dgram", "tcp", "shm-ring:wait=futex"];
-const WRITER_CRASH: [&str; 5] = ["fifo", "unix-stream", "unix-seqpacket", "tcp", "shm-ring:wait=futex"];
-const RESTART: [&str; 4] = ["file", "posix-mq", "sysv-msgq", "shm-ring:wait=futex"];
-const CONTAINERS: [&str; 6] =
-    ["fifo", "unix-stream", "unix-seqpacket", "unix-dgram", "file", "shm-ring:wait=futex"];
+/// The mechanisms whose programs promise this, as the table of promises has it.
+fn promise(must: &str) -> Vec<&'static str> {
+    let table: toml::Table =
+        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table");
+    let keeps = |spec: &&str| {
+        let rows = table["mechanism"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["name"].as_str() == spec.split(':').next()).expect("a row");
+        row["keeps"].as_array().expect("words").iter().any(|word| word.as_str() == Some(must))
+    };
+    let found: Vec<&str> = ALL.into_iter().filter(keeps).collect();
+    assert!(!found.is_empty(), "{must}");
+    found
+}
 
 /// The commands of a sender and a receiver, the name at which they meet, and the folder in which they run.
 struct Pair {
@@ -304,131 +313,21 @@ fn several_ends_share_the_messages_as_asked() {
     }
 }
 
-/// Kills of a role in a test: a few, or as many as were promised.
-fn kills() -> u32 {
-    if full() { 200 } else { 6 }
-}
-
-/// A moment of up to 60 ms.
-fn some_time(random: &mut fastrand::Rng) {
-    std::thread::sleep(Duration::from_micros(random.u64(300..60_000)));
-}
-
-fn kill(mut child: Child) {
-    child.kill().expect("it was ours");
-    child.wait().expect("it was ours");
-}
-
-/// Receivers are killed while a sender sends; the last one receives the rest, whole and in order.
-fn readers_die(lab: &Lab, language: &str) {
-    let mut random = fastrand::Rng::with_seed(1);
-    for spec in READER_CRASH {
-        let Some(pair) = Pair::new(lab, spec, [language; 2], BYTES, &["--must", "reader-crash"]) else {
-            continue;
-        };
-        // It sends as long as receivers are killed, and a little longer.
-        let count = 40 * u64::from(kills()) + 200;
-        let sender = pair.start_sender(count, 1000);
-        for _ in 0..kills() {
-            let receiver = pair.start_receiver(count);
-            some_time(&mut random);
-            kill(receiver);
-        }
-        let last = pair.start_receiver(count);
-        well(&pair.what(), &output(sender));
-        well(&pair.what(), &output(last));
-    }
-}
-
-/// Senders are killed, and the receiver goes on with the last of them.
-fn writers_die(lab: &Lab, language: &str) {
-    let mut random = fastrand::Rng::with_seed(2);
-    for spec in WRITER_CRASH {
-        let Some(pair) = Pair::new(lab, spec, [language; 2], BYTES, &["--must", "writer-crash"]) else {
-            continue;
-        };
-        let receiver = pair.start_receiver(200);
-        for _ in 0..kills() {
-            let sender = pair.start_sender(1_000_000_000, 2000);
-            some_time(&mut random);
-            kill(sender);
-        }
-        well(&pair.what(), &output(pair.start_sender(200, 0)));
-        let said = well(&pair.what(), &output(receiver));
-        assert!(messages(&said) >= 200, "{}: {said}", pair.what());
-    }
-}
-
-#[test]
-fn an_end_in_c_goes_on_when_the_other_dies() {
-    let lab = Lab::new();
-    readers_die(&lab, "c");
-    writers_die(&lab, "c");
-}
-
-#[test]
-fn an_end_in_rust_goes_on_when_the_other_dies() {
-    let lab = Lab::new();
-    readers_die(&lab, "rust");
-    writers_die(&lab, "rust");
-}
-
-#[test]
-fn an_end_in_python_goes_on_when_the_other_dies() {
-    let lab = Lab::new();
-    readers_die(&lab, "python");
-    writers_die(&lab, "python");
-}
-
-/// Both ends are killed; what was not read is there for the next receiver, and comes before what a new sender sends.
-#[test]
-fn what_was_not_read_is_there_after_both_ends_were_killed() {
-    let lab = Lab::new();
-    for spec in RESTART {
-        for language in languages(&["c", "rust", "python"]) {
-            let pair = Pair::new(&lab, spec, [language; 2], BYTES, &["--must", "restart"]).expect("programs");
-            // A queue has room for ten messages.
-            let (sender, receiver) = (pair.start_sender(50, 40), pair.start_receiver(0));
-            std::thread::sleep(Duration::from_millis(250));
-            kill(receiver);
-            std::thread::sleep(Duration::from_millis(150));
-            kill(sender);
-            let said = well(&pair.what(), &output(pair.start_receiver(1)));
-            assert!(messages(&said) >= 1, "{}: {said}", pair.what());
-        }
-    }
-}
-
-/// Two programs in PID, IPC, network and mount namespaces of their own, with one folder in common and a /dev/shm of their own.
-#[test]
-fn two_containers_share_a_folder_and_no_more() {
-    let options = ["--mount", "--pid", "--ipc", "--net", "--uts", "--fork"];
-    let script = "mount -t tmpfs none /dev/shm && exec \"$0\" \"$@\"";
-    let Some(container) = namespaces::unshare(&options, script) else { return };
-    let container: Vec<String> = container.into_iter().map(str::to_owned).collect();
-    let lab = Lab::new();
-    for (at, spec) in CONTAINERS.into_iter().enumerate() {
-        let code = [["c", "python"], ["python", "c"], ["rust", "rust"]][at % 3];
-        let mut pair = Pair::new(&lab, spec, code, BYTES, &["--must", "containers"]).expect("programs");
-        for end in [&mut pair.sender, &mut pair.receiver] {
-            *end = [&container[..], end].concat();
-        }
-        let count = if spec == "file" { 20 } else { 2000 };
-        let received = pair.expect_run(count, 1, 1, count);
-        assert_eq!(messages(&received[0]), count, "{}", pair.what());
-    }
-}
-
 /// The receiver waits for its link and for another socket in one call of poll(2).
 #[test]
 fn an_end_that_polls_answers_on_another_socket() {
     let lab = Lab::new();
-    for language in languages(&["c", "rust", "python"]) {
-        let pair =
-            Pair::new(&lab, "unix-stream", [language; 2], BYTES, &["--must", "poll"]).expect("programs");
+    let here = languages(&["c", "rust", "python"]);
+    for (at, spec) in promise("poll").into_iter().enumerate() {
+        // Of tcp the other socket is a UDP port.
+        let Some(pair) = Pair::new(&lab, spec, [here[at % here.len()]; 2], BYTES, &["--must", "poll"])
+            .filter(|_| spec != "tcp")
+        else {
+            continue;
+        };
         let mut receiver = pair.start_receiver(0);
         let asks = UnixDatagram::unbound().expect("a socket");
-        let ask = pair.folder.join("meeting.ask");
+        let ask = pair.folder.join(format!("{}.ask", pair.name.trim_start_matches('/')));
         until("the other socket", Duration::from_secs(20), || asks.send_to(b"?", &ask).ok());
         // In the middle of the messages as well.
         let sender = pair.start_sender(300, 1000);
@@ -436,8 +335,7 @@ fn an_end_that_polls_answers_on_another_socket() {
         asks.send_to(b"?", &ask).expect("sent");
         well(&pair.what(), &output(sender));
         let mut errors = receiver.stderr.take().expect("a pipe");
-        let done = output(receiver);
-        well(&pair.what(), &done);
+        well(&pair.what(), &output(receiver));
         let mut said = String::new();
         std::io::Read::read_to_string(&mut errors, &mut said).expect("text");
         assert!(said.contains("0 messages\n") && said.matches(" messages\n").count() == 2, "{said}");
@@ -482,7 +380,7 @@ fn the_answer_says_what_was_asked_and_why_others_lost() {
     let said = ask(&["--must", "reader-crash", "--must", "containers", "--code", "rust,python"], 0);
     assert!(
         said.replace('\n', " ").starts_with(
-            "Streams of 64 B, from a sender in Rust to a receiver in Python, must: reader-crash, containers, placed by"
+            "Streams of 64 B, from a sender in Rust to a receiver in Python, placed by the scheduler, must: reader-crash, containers"
         ),
         "{said}"
     );
@@ -496,6 +394,9 @@ fn the_answer_says_what_was_asked_and_why_others_lost() {
     let words = ["--receivers", "4", "--share", "compete", "--json", "-"];
     let answered = crate::common::read_record(&ask(&words, 0)).recommendation.expect("an answer");
     assert!(answered.title.contains("to 4 receivers in C that compete"), "{}", answered.title);
+    fs::create_dir(lab.here("mine"))
+        .and_then(|()| fs::write(lab.here("mine/README.md"), "mine"))
+        .expect("mine");
     let texts = [answered.program, answered.receiver].map(Option::unwrap_or_default);
     assert!(texts.iter().all(|text| text.contains("int main(")) && texts[0] != texts[1]);
     for (words, why) in [
@@ -505,7 +406,14 @@ fn the_answer_says_what_was_asked_and_why_others_lost() {
         (&["--senders", "2", "--pattern", "request-reply"], "leave --senders and --receivers out"),
         (&["--senders", "2", "--must", "reader-crash"], "leave --senders and --receivers out, or the crash"),
         (&["--must", "reboot", "--must", "poll"], "--must reboot leaves file; --must poll leaves"),
-        (&["--code", "cobol"], "`cobol` is none of c, rust, python, go, java"),
+        (&["--code", "cobol"], "`cobol` is no language that --code knows: c, rust, python, go, java"),
+        (&["--code", "c,rust", "--must", "many-senders"], "asked for by --senders N"),
+        (&["--code", "c,rust", "--must", "filter"], "two programs that meet at a name"),
+        (
+            &["--code", "c,rust", "--code-to", "mine"],
+            "`mine/README.md` is there and not of `hosepipe recommend`",
+        ),
+        (&["--code", "c,rust", "--code-to", "no/own"], "cannot make the folder `no/own`: `no` is no folder"),
         (&["--code", "c,rust", "--code-to", "run.json"], "`run.json` is not a folder"),
         (&["--must", "reader-crash", "--message", "5000"], "cannot be used multiple times"),
     ] {

@@ -2,6 +2,7 @@
 //! without CAP_DAC_OVERRIDE.
 
 use super::*;
+use crate::common::full;
 use crate::common::namespaces::unshare;
 
 /// Hides the system calls and the memory of the processes `PIDS`.
