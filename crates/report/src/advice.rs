@@ -10,7 +10,7 @@ use crate::estimate::quantity;
 use crate::limits::{GAIN_MIN, SUGGESTIONS_MAX};
 use crate::lists::{distinct, first_names};
 use crate::verdict::{Findings, times_as_fast, verdict};
-use crate::view::{RankedRow, View, ranked};
+use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, offsets, words};
 
@@ -150,7 +150,7 @@ fn one_core(view: &View) -> Option<String> {
         return None;
     }
     let trips = || {
-        ranked(view.record).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
+        ranked(view.record()).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
     let woken = |case: &&CaseRecord| {
         figure::median_of(case, figure::voluntary_switches_per_block)
@@ -179,7 +179,7 @@ fn one_core(view: &View) -> Option<String> {
 
 /// The mechanisms that failed because of a limit of this machine.
 fn limits(view: &View) -> Option<String> {
-    let limited = ranked(view.record)
+    let limited = ranked(view.record())
         .filter(|case| case.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Limit))
         .map(|case| format!("`{}`", case.spec));
     let names = distinct(limited);
@@ -206,10 +206,9 @@ fn sockets(view: &View) -> Option<String> {
 
 /// The fastest checked row, if untouched or unchecked figures are beside checked ones.
 fn fastest_checked(view: &View) -> Option<String> {
-    if view.common(|ranking| ranking.axes.data).is_some() {
-        return None;
-    }
-    let ranking = view.rankings.iter().find(|ranking| ranking.axes.data == DataLevel::Verify)?;
+    let is_checked = |ranking: &&Ranking| ranking.axes.data == DataLevel::Verify;
+    let ranking = view.rankings.iter().find(is_checked)?;
+    view.rankings.iter().find(|ranking| !is_checked(ranking))?;
     let best = ranking.rows.first()?;
     Some(format!(
         "With every byte checked, the fastest by the medians is `{}`, {} (hosepipe bench {} --data verify).",

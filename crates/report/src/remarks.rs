@@ -14,15 +14,16 @@ use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
-    let record = view.record;
+    let record = view.record();
+    let [_, ends, data] = view.common.clone();
     let peer = record.peer.as_ref().map(|peer| format!("peer {}: {}", peer.name, words::machine(&peer.host)));
     let repeated = record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
     let pieces = [
         Some(words::machine(&record.head.host)),
         peer,
         Some(block_range(record)),
-        view.common(Ranking::ends),
-        view.common(Ranking::data).map(str::to_owned),
+        ends,
+        data,
         ranked(record).map(|case| case.relays).max().and_then(words::relays),
         buffers(record),
         unusual_payload(record),
@@ -153,7 +154,7 @@ pub(crate) fn references(record: &BenchRecord) -> Option<String> {
 
 /// The limits of what the rows show, the most important first.
 pub(crate) fn remarks(view: &View) -> Vec<String> {
-    let record = view.record;
+    let record = view.record();
     let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
     let mut remarks: Vec<String> = empty_sums(record).into_iter().chain(load::remarks(record)).collect();
     remarks.extend(first_lines(distinct(above), MANY_MAX));

@@ -40,7 +40,7 @@ pub(crate) struct Findings {
 
 /// Which mechanism to take, for streams and for round trips; further, which ones are faster because they spin.
 pub(crate) fn verdict(view: &View) -> Findings {
-    let settings = &view.record.settings;
+    let settings = &view.record().settings;
     let mut groups = view.groups();
     // The most informative figures: of checked bytes, if there are any.
     let most = groups.first().map(|group| group[0].axes.data);
@@ -66,9 +66,9 @@ pub(crate) fn verdict(view: &View) -> Findings {
 
 /// The sentences of each requested load.
 fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
-    let cases = transports(view.record).filter(|case| case.load().is_requested());
+    let cases = transports(view.record()).filter(|case| case.load().is_requested());
     let candidates = groups(cases, |case| *case, OF_ONE_LOAD).into_iter().map(Candidates::among);
-    candidates.filter_map(|one| one.sentences(&view.record.settings).or_else(|| one.all_torn())).collect()
+    candidates.filter_map(|one| one.sentences(&view.record().settings).or_else(|| one.all_torn())).collect()
 }
 
 /// Which to take at a size of a sweep.
