@@ -106,10 +106,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[StageSnapshot]| live.borrow_mut().show(stages);
-    let show: Option<&StagePainter<'_>> = if args.live { Some(&show) } else { None };
+    let painter: Option<&StagePainter<'_>> = if args.live { Some(&show) } else { None };
     let is_shown =
         args.stats || args.live || args.meter || args.lines || args.latency && args.outcome.is_none();
-    let watched = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show };
+    let watched = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show: painter };
     let watched = (is_shown || args.latency || !args.outputs.is_empty()).then_some(watched);
     let own = pipeline::text_arguments(&shell, &args.text);
     let arguments = script::arguments(args.pipefail, &shell, own)?;

@@ -59,8 +59,8 @@ fn wide(record: &BenchRecord) -> Option<String> {
     let wild = |case: &&CaseRecord| {
         case.noise == Some(NoiseLevel::Wild) && case.samples.len() >= ENOUGH_FOR_95_PERCENT && !is_mixed(case)
     };
-    let wild = ranked(record).filter(wild).count();
-    (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
+    let wild_count = ranked(record).filter(wild).count();
+    (wild_count >= 2 || (wild_count == 1 && measured <= 3)).then(|| {
         let more = match record.settings.precision_percent {
             // They were measured until the time or the trials were used up.
             Some(percent) if percent <= PRECISION_PERCENT => {
@@ -68,8 +68,8 @@ fn wide(record: &BenchRecord) -> Option<String> {
             }
             _ => format!("hosepipe bench --precision {PRECISION_PERCENT} measures until they are narrower"),
         };
-        let are = if wild == 1 { "interval is" } else { "intervals are" };
-        format!("{wild} of {measured} {are} wider than ±15 %: {more}.")
+        let are = if wild_count == 1 { "interval is" } else { "intervals are" };
+        format!("{wild_count} of {measured} {are} wider than ±15 %: {more}.")
     })
 }
 
@@ -156,8 +156,8 @@ fn one_core(view: &View) -> Option<String> {
         figure::median_of(case, figure::voluntary_switches_per_block)
             .is_some_and(|sleeps| sleeps >= SLEEPS_PER_ROUND_TRIP)
     };
-    let apart = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
-    let far = trips().filter(apart).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
+    let on_two_cpus = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
+    let far = trips().filter(on_two_cpus).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
     let is_counterpart = |case: &&CaseRecord| {
         case.placement == Placement::Same
             && (&case.spec, case.tasks, case.data, case.block_bytes, case.wait)

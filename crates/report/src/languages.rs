@@ -76,12 +76,12 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
     } else {
         let places = places(record);
         for (place, placed) in places.iter().enumerate() {
-            let apart = if places.len() > 1 { format!("; {}", ends(placed)) } else { String::new() };
-            let title = format!("By language: time, CPU time and start-up{apart}");
+            let placement = if places.len() > 1 { format!("; {}", ends(placed)) } else { String::new() };
+            let title = format!("By language: time, CPU time and start-up{placement}");
             let ranking = ranking::table(placed).map(|table| Table { title, ..table.texts() });
             blocks.extend(ranking.map(Block::Table));
             let id = format!("matrix-{number}-{place}");
-            blocks.extend(matrix::chart(record, placed, id, &apart).map(Block::Chart));
+            blocks.extend(matrix::chart(record, placed, id, &placement).map(Block::Chart));
         }
     }
     let mut known = BTreeSet::new();

@@ -1,11 +1,11 @@
-//! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and figures.
+//! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and charts.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::choice::counts_server_only;
 use stats::tail::Tail;
 use stats::{figure, load};
 
-use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle};
+use crate::chart::{Chart, ChartAxis, ChartData, Lines, Point, Scale, Series, SeriesStyle};
 use crate::estimate::{estimate_value, estimated};
 use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
@@ -173,8 +173,8 @@ fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
     let load = case.load();
     let [pairs, senders, receivers] = [load.pairs, load.senders, load.receivers].map(|part| part.map(|_| 1));
     let one = Load { pairs, senders, receivers, ..load };
-    let one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
-    Some(headline(case)? / headline(one)?).filter(|times| times.is_finite())
+    let case_of_one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
+    Some(headline(case)? / headline(case_of_one)?).filter(|times| times.is_finite())
 }
 
 /// The ceiling of streams of this block size.
@@ -251,8 +251,8 @@ fn crowded(record: &BenchRecord) -> Option<String> {
 /// How the figures change with the load, for each table in which a mechanism has two points. `number` makes their ids unique among
 /// records.
 pub(crate) fn charts(record: &BenchRecord, number: usize) -> Vec<Chart> {
-    let figures = groups(record).into_iter().enumerate();
-    figures.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
+    let tables = groups(record).into_iter().enumerate();
+    tables.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
 }
 
 fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
@@ -287,7 +287,7 @@ fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
     if series.iter().all(|series| series.points.len() < 2) {
         return None;
     }
-    let axis = |label, unit| Axis::new(label, unit, Scale::Log);
+    let axis = |label, unit| ChartAxis::new(label, unit, Scale::Log);
     Some(Chart {
         id: format!("load-{number}"),
         title: format!("Under load: {what}"),

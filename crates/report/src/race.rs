@@ -128,8 +128,8 @@ impl RaceWords<'_> {
                 if is_same { "the same".to_owned() } else { format!("{} times as much", times(factor)) };
             Some(format!("on {kind} {much}"))
         });
-        let words: Vec<String> = words.collect();
-        (!words.is_empty()).then(|| words.join(", "))
+        let texts: Vec<String> = words.collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
     }
 }
 

@@ -91,10 +91,12 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
 pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
     let load = record.head.other_load.as_ref()?;
     let largest = joined_if_any(load.programs.iter().map(|name| visible(name)), ", ");
-    let largest = largest.map(|names| format!(" (most: {names})")).unwrap_or_default();
+    let most = largest.map(|names| format!(" (most: {names})")).unwrap_or_default();
     let [others, guests] = [load.programs_share, load.stolen_share].map(numbers::percent);
     let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
-        format!("Other programs took {others} of the CPUs during this run{largest}: end them, or read the intervals.")
+        format!(
+            "Other programs took {others} of the CPUs during this run{most}: end them, or read the intervals."
+        )
     });
     let stolen = (load.stolen_share >= DISTURBANCE_FROM)
         .then(|| format!("The hypervisor gave {guests} of the CPUs to other guests: read the intervals."));
@@ -123,8 +125,8 @@ pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
         }
     }
     // The harness first: its cost is part of every other figure, also of the other floors.
-    let floors = floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", ")));
-    parts.extend(joined_if_any(floors, "; ").map(|floors| format!("floor  {floors}")));
+    let floor_texts = floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", ")));
+    parts.extend(joined_if_any(floor_texts, "; ").map(|texts| format!("floor  {texts}")));
     joined_if_any(parts, "  ·  ")
 }
 
@@ -138,8 +140,8 @@ fn floor_ns(case: &CaseRecord) -> Option<f64> {
 
 /// The CPUs of the two ends of a floor, if the rows above had others.
 fn other_cpus(case: &CaseRecord, ranking: &Ranking) -> String {
-    let elsewhere = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
-    if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
+    let differ = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
+    if differ { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
 /// Cases that measure only one end and are not a transport; `None` if there are none.
@@ -268,8 +270,8 @@ pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
     });
     let intervals = interval::legend(measured().map(|case| case.samples.len()));
     let wide = measured().filter(|case| !is_mixture(case));
-    let wide = wide.filter_map(|case| Some((estimated(case)?, case.samples.len())));
-    joined_if_any([intervals, interval::wide_legend(wide), mixed].into_iter().flatten(), " ")
+    let wide_intervals = wide.filter_map(|case| Some((estimated(case)?, case.samples.len())));
+    joined_if_any([intervals, interval::wide_legend(wide_intervals), mixed].into_iter().flatten(), " ")
 }
 
 /// The two figures of each mixture, and their shares of the trials.

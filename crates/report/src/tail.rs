@@ -41,7 +41,8 @@ pub(crate) fn intervals<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Opti
         };
         Some(format!("{} {range}", unsteady::name(case)))
     });
-    let known: Vec<String> = known.collect();
-    let ranges = first_names(&known, CASES_MAX);
-    (!known.is_empty()).then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
+    let ranges_of_cases: Vec<String> = known.collect();
+    let ranges = first_names(&ranges_of_cases, CASES_MAX);
+    (!ranges_of_cases.is_empty())
+        .then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
 }

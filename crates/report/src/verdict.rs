@@ -90,13 +90,13 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     };
     let answers: Vec<SizeAnswer> = groups.into_iter().zip(choices).filter_map(answer).collect();
     let runs = answers.chunk_by(|one, other| one.taken.spec == other.taken.spec);
-    let runs: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
-    if runs.is_empty() {
+    let run_texts: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
+    if run_texts.is_empty() {
         return None;
     }
     let places = distinct(answers.iter().map(|one| words::whereabouts(one.taken))).join(" or ");
     let subject = quantity(workload).subject;
-    let mut text = format!("{subject} {places}, by time and CPU: take {}.", runs.join(", "));
+    let mut text = format!("{subject} {places}, by time and CPU: take {}.", run_texts.join(", "));
     for (kind, label) in SIZE_LABELS.into_iter().enumerate() {
         let names_of = |one: &SizeAnswer| one.candidates.others()[kind].clone();
         let is_of_kind = |one: &SizeAnswer| !names_of(one).is_empty();
@@ -105,17 +105,18 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
             let names = distinct(run.iter().flat_map(names_of));
             format!("{} {}", first_names(&names, NAMES_MAX), sizes(run))
         };
-        let runs: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
-        if runs.is_empty() {
+        let run_texts: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
+        if run_texts.is_empty() {
             continue;
         }
-        let runs = first_of(&runs, SENTENCES_MAX, "; ", String::clone);
+        let first_runs = first_of(&run_texts, SENTENCES_MAX, "; ", String::clone);
         let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
         let farthest = answers.iter().filter(|one| is_of_kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
         let undecided = undecided.unwrap_or_default();
-        text +=
-            &format!(" {label}: {runs}; of those that cost about the same the simplest is named{undecided}.");
+        text += &format!(
+            " {label}: {first_runs}; of those that cost about the same the simplest is named{undecided}."
+        );
     }
     Some(text)
 }
@@ -206,8 +207,8 @@ impl<'a> Candidates<'a> {
         let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
         let open = words.not_told_apart().map(|open| format!("; {open}"));
         let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unchecked];
-        let standing: String = standing.into_iter().flatten().collect();
-        let take = format!("take `{}` ({}){standing}.", taken.spec, figures(taken));
+        let standing_text: String = standing.into_iter().flatten().collect();
+        let take = format!("take `{}` ({}){standing_text}.", taken.spec, figures(taken));
         let sentence = format!("{}: {take}", what(taken));
         Some(std::iter::once(sentence).chain(self.better_by_spinning(taken)).collect())
     }

@@ -171,9 +171,12 @@ impl<'a> Ranking<'a> {
     /// The tasks at the ends and their CPUs, in words.
     fn ends(&self) -> String {
         let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-        let cpus = if self.pinned.is_some() { None } else { cpus() };
-        let ends =
-            words::describe_tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        let shown_cpus = if self.pinned.is_some() { None } else { cpus() };
+        let ends = words::describe_tasks_and_cpus(
+            self.axes.tasks,
+            self.axes.placement,
+            shown_cpus.unwrap_or_default(),
+        );
         match self.pinned_cpus() {
             Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
             None => ends,
@@ -195,10 +198,12 @@ fn rows_of<'a>(source: Source<'a>, blocks: &Blocks) -> Vec<(RankingAxes, RankedR
     let cases = ranked(source.record).filter(|case| !languages::is_of_matrix(case));
     for ((axes, label), cases) in grouped(cases.map(|case| ((blocks.axes(case), labels.label(case)), case))) {
         let mut rows: Vec<[[Option<&CaseRecord>; 2]; 2]> = Vec::new();
+        let mut counts = [[0; 2]; 2];
         for case in cases {
             let (workload, place) =
                 (case.workload as usize, usize::from(blocks.pinned == Some(case.placement)));
-            let at = rows.iter().position(|row| row[workload][place].is_none()).unwrap_or(rows.len());
+            let at = counts[workload][place];
+            counts[workload][place] += 1;
             if at == rows.len() {
                 rows.push([[None; 2]; 2]);
             }

@@ -52,12 +52,12 @@ pub fn carry_over(
     let sides: Vec<BothSides> =
         pairs.iter().map(|(.., old, new)| BothSides { old, new, paired: false }).collect();
     let found = shifts(&sides, 1);
-    let found = pairs.iter().zip(found).filter_map(|((case, after, ..), shift)| {
+    let carried_over = pairs.iter().zip(found).filter_map(|((case, after, ..), shift)| {
         let shift =
             shift.filter(|shift| shift.is_found() && shift.ratio.max(1.0 / shift.ratio) >= FACTOR_MIN)?;
         Some(CarryOver { case: *case, after: *after, shift })
     });
-    found.collect()
+    carried_over.collect()
 }
 
 #[cfg(test)]

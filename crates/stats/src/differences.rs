@@ -14,11 +14,11 @@ use crate::runs::shifts_of_runs;
 type Side<'a> = Option<&'a CaseFigures>;
 
 /// The change of each case of either side, in the order of the old side; cases of the new side alone come last. If `paired`, the
-/// figures of one round are a pair. `looks`: the number of looks at which the run could end.
+/// figures of one round are a pair. `analyses`: the number of analyses at which the run could end.
 ///
 /// Floors and ceilings are corrected as a family of their own.
-pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks: u32) -> Vec<CaseChange> {
-    compare(old, new, if paired { DiffUnit::Pair } else { DiffUnit::Trial }, looks)
+pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, analyses: u32) -> Vec<CaseChange> {
+    compare(old, new, if paired { DiffUnit::Pair } else { DiffUnit::Trial }, analyses)
 }
 
 /// The same for figures of several runs of each side: compares the medians of runs.
@@ -26,14 +26,14 @@ pub fn differences_of_runs(old: &[CaseFigures], new: &[CaseFigures]) -> Vec<Case
     compare(old, new, DiffUnit::Run, 1)
 }
 
-fn compare(old: &[CaseFigures], new: &[CaseFigures], unit: DiffUnit, looks: u32) -> Vec<CaseChange> {
+fn compare(old: &[CaseFigures], new: &[CaseFigures], unit: DiffUnit, analyses: u32) -> Vec<CaseChange> {
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
     let added = new.iter().filter(|one| !of_old.contains_key(&one.key()));
     let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_known(*old, *new));
     let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, unit)).collect();
     for control in [false, true] {
-        judge(&mut changes, control, unit, looks);
+        judge(&mut changes, control, unit, analyses);
     }
     changes
 }
@@ -144,9 +144,9 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
         (before != after).then(|| format!("{name}: {}, then {}", word(before), word(after)))
     });
     let trouble = [("old", old), ("new", new)];
-    let trouble =
+    let problems =
         trouble.into_iter().filter_map(|(side, one)| Some(format!("{side}: {}", one.problem.as_ref()?)));
-    let said: Vec<String> = unlike.chain(amounts_differ(old, new)).chain(trouble).collect();
+    let said: Vec<String> = unlike.chain(amounts_differ(old, new)).chain(problems).collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
@@ -164,7 +164,7 @@ fn amounts_differ(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
 }
 
 /// Tests the cases with figures on both sides, as one family.
-fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, looks: u32) {
+fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, analyses: u32) {
     let mut family: Vec<&mut CaseChange> =
         changes.iter_mut().filter(|change| change.control == control).collect();
     let both = family.iter().map(|change| match unit {
@@ -172,7 +172,7 @@ fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, looks: u32) 
         _ => BothSides { old: &change.old, new: &change.new, paired: unit == DiffUnit::Pair },
     });
     let both: Vec<BothSides> = both.collect();
-    let found = if unit == DiffUnit::Run { shifts_of_runs(&both) } else { shifts(&both, looks) };
+    let found = if unit == DiffUnit::Run { shifts_of_runs(&both) } else { shifts(&both, analyses) };
     for (change, shift) in family.iter_mut().zip(found) {
         let Some(shift) = shift.filter(|_| change.kind == ChangeKind::NoChange) else { continue };
         change.kind = kind(&shift, change.figure);

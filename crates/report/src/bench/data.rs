@@ -43,20 +43,20 @@ pub(super) fn table(record: &BenchRecord) -> Table {
 }
 
 /// The answer, a mechanism, and the run of its program.
-type Program<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
+type AnswerRow<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
 
-fn programs(recommendation: &Recommendation) -> Vec<Program<'_>> {
+fn programs(recommendation: &Recommendation) -> Vec<AnswerRow<'_>> {
     let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
     let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
     let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
     run.chain(not_run.map(|spec| (recommendation, spec, None))).collect()
 }
 
-fn run<'a>(row: &Option<Program<'a>>) -> Option<&'a ProgramFigures> {
+fn run<'a>(row: &Option<AnswerRow<'a>>) -> Option<&'a ProgramFigures> {
     (*row)?.2
 }
 
-fn programs_table(rows: &[Option<Program>]) -> Table {
+fn programs_table(rows: &[Option<AnswerRow>]) -> Table {
     let mut sheet = Sheet::of_data(rows);
     let median = |values: &[f64]| Some(Unit::Ns.of(Estimate::of(values)?.median));
     sheet.data("question", |row| Some((&(*row)?.0.title).into()));

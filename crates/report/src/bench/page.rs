@@ -15,7 +15,7 @@ use crate::table::Table;
 use crate::view::{View, ranked};
 use crate::{data_costs, languages, load, offsets, remarks};
 
-/// A section for each kind of figures that the records hold.
+/// A section for each kind of estimates that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     let (over_offsets, others): (Vec<_>, _) =
         sources.iter().copied().partition(|source| offsets::are_swept(source.record));
@@ -29,12 +29,12 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     let distributions =
         (0..trips.len()).filter_map(|at| Some(titled(round_trips::chart(&trips[at], at)?, at, &trips)));
     let distributions = distributions.collect();
-    let mut figures = [
+    let mut estimates = [
         section("throughput", "Throughput", blocks(Workload::Stream, &streams)),
         section("round-trips", "Round trips", blocks(Workload::PingPong, &trips)),
     ];
-    // Findings and remarks are of the whole record: they are in its first section of figures.
-    if let Some(first) = figures.iter_mut().find(|section| !section.blocks.is_empty()) {
+    // Findings and remarks are of the whole record: they are in its first section of estimates.
+    if let Some(first) = estimates.iter_mut().find(|section| !section.blocks.is_empty()) {
         // What several records recommend together is unknown.
         if let [source] = sources
             && has_mechanisms(&source)
@@ -45,19 +45,19 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         first.blocks.extend(remarks_of(&own));
     }
     let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
-    sections.extend(figures);
+    sections.extend(estimates);
     sections.push(section("distribution", "How round trips are distributed", distributions));
     for (at, source) in sources.iter().enumerate() {
         sections.extend(languages::section(source.record, source.label, at));
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
-        let figures = load::charts(record, at).into_iter().map(Block::Chart);
+        let charts = load::charts(record, at).into_iter().map(Block::Chart);
         let tables = load::tables(record);
         let mut known = BTreeSet::new();
         let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
         let remarks: Vec<String> = load::remarks(record).into_iter().chain(legends).collect();
         let remarks = Some(remarks).filter(|lines| !lines.is_empty()).map(Block::Remarks);
-        let under_load = figures.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
+        let under_load = charts.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
         let costs = data_costs::table(record).into_iter().map(Block::Table).collect();
         for (id, title, blocks) in
             [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]
@@ -130,7 +130,7 @@ fn remarks_of(sources: &[Source]) -> Option<Block> {
 
 fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
     let view = View::from_record(record);
-    // In a sweep the ceiling is a line of the figure.
+    // In a sweep the ceiling is a line of the chart.
     let single = view.groups().into_iter().filter(|group| group.len() == 1);
     let footers = distinct(single.filter_map(|group| remarks::footer(&view, &group[0])));
     let mut lines: Vec<String> = remarks::other_load(record).into_iter().chain(footers).collect();

@@ -4,7 +4,7 @@ use model::{CaseRecord, decode_histogram};
 use stats::tail::share_max;
 
 use crate::bounds::{LINES_MAX, cut};
-use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::chart::{Chart, ChartAxis, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
 use crate::groups::ChartedCases;
 use crate::numbers;
 
@@ -32,8 +32,8 @@ pub(super) fn chart(cases: &ChartedCases, number: usize) -> Option<Chart> {
             .to_owned()
             + &left_out.unwrap_or_default(),
         data: ChartData::Lines(Lines {
-            x_axis: Axis::new("percentile", Unit::Rarity, Scale::Log),
-            y_axis: Axis::new("round trip", Unit::Ns, Scale::Log),
+            x_axis: ChartAxis::new("percentile", Unit::Rarity, Scale::Log),
+            y_axis: ChartAxis::new("round trip", Unit::Ns, Scale::Log),
             series,
         }),
     })

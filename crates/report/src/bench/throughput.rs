@@ -1,11 +1,11 @@
-//! Streams and round trips as figures: a ranking for each block size, or lines over many of them.
+//! Streams and round trips as charts: a ranking for each block size, or lines over many of them.
 
 use model::{CaseRecord, Role, Workload};
 use stats::bound_of;
 
 use crate::bounds::bars_of;
 use crate::chart::{
-    Axis, BarGroup, Bars, Chart, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
+    BarGroup, Bars, Chart, ChartAxis, ChartData, Lines, Point, Reference, Scale, Series, SeriesStyle, Unit,
 };
 use crate::document::labelled;
 use crate::estimate::{estimate_bar, estimated, quantity, speed};
@@ -115,8 +115,8 @@ fn over_blocks(set: &ChartedCases, number: usize, sources: &[Source]) -> Chart {
             interval_words(set.cases().map(|case| case.samples.len()))
         ),
         data: ChartData::Lines(Lines {
-            x_axis: Axis::new("block size", Unit::Bytes, Scale::Log),
-            y_axis: Axis { scale: Scale::Log, ..quantity(workload).axis() },
+            x_axis: ChartAxis::new("block size", Unit::Bytes, Scale::Log),
+            y_axis: ChartAxis { scale: Scale::Log, ..quantity(workload).axis() },
             series,
         }),
     }

@@ -6,7 +6,7 @@ use stats::estimate::median;
 use super::axis::{Range, can_show};
 use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text, with_tip};
 use super::theme::HEAT_STEPS;
-use super::{Cell, Heat, Scale, Unit};
+use super::{ChartCell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
 
 /// The widest column of names on a desktop and on a phone.
@@ -26,7 +26,7 @@ const SMALLEST: f64 = 0.095;
 /// From this colour on the text of a cell is light.
 const LIGHT_TEXT_FROM: usize = 5;
 
-struct Layout {
+struct HeatLayout {
     left: f64,
     top: f64,
     cell: f64,
@@ -63,7 +63,7 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     Drawing { height: bottom + 58.0, body }
 }
 
-fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
+fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> HeatLayout {
     let narrow = usize::from(canvas.narrow);
     let names_max = NAMES_MAX[narrow];
     let widest =
@@ -76,7 +76,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
     let (rise, run) = f64::to_radians(turned).sin_cos();
     // The last turned name is wider than its column.
     let room = canvas.width - left - if fits { 0.0 } else { (name * run - 4.0).max(0.0) };
-    Layout {
+    HeatLayout {
         left,
         top: if fits { 44.0 } else { name * rise + 38.0 },
         cell: (room / columns).clamp(CELL[0], CELL[1]),
@@ -85,7 +85,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
     }
 }
 
-fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
+fn names(heat: &Heat, layout: &HeatLayout, canvas: &Canvas) -> Markup {
     let names_max = NAMES_MAX[usize::from(canvas.narrow)];
     html! {
         (text(0.0, layout.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
@@ -107,7 +107,13 @@ fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
     }
 }
 
-fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range, layout: &Layout) -> Markup {
+fn square(
+    heat: &Heat,
+    (row, column): (usize, usize),
+    cell: &ChartCell,
+    range: &Range,
+    layout: &HeatLayout,
+) -> Markup {
     let (x, y) = (layout.left + column as f64 * layout.cell, layout.top + row as f64 * ROW);
     let step = cell.value.map(|value| step(range, value));
     let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
@@ -118,7 +124,7 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     let fits = |words: &String| sans_width(words) <= layout.cell - 2.0;
     let shown = [format!("{words}{}", cell.spread(heat.unit)), words].into_iter().find(fits);
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
-    let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
+    let pair = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",
@@ -126,7 +132,7 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     };
     with_tip(
         "cell",
-        &cell.tip(&name, heat.unit, "not measured"),
+        &cell.tip(&pair, heat.unit, "not measured"),
         html! {
             rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(layout.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
             @if let Some(shown) = shown { (text(x + layout.cell / 2.0, y + 18.0, text_class, &shown)) }

@@ -1,9 +1,11 @@
 //! Every writer against every reader over one pipe: a row for each writer, a column for each reader.
 
+use std::collections::HashMap;
+
 use model::{BenchRecord, CaseRecord, WorkerEnd};
 
 use super::{end, is_of_matrix, worker};
-use crate::chart::{Chart, ChartData, Heat, Unit as Axis};
+use crate::chart::{Chart, ChartData, Heat, Unit as ChartUnit};
 use crate::estimate::{estimate_cell, estimated, speed};
 use crate::interval::Estimated;
 use crate::layout::shortened;
@@ -26,15 +28,16 @@ struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// `None` if no two programs were measured together.
     fn new(placed: &[&'a CaseRecord]) -> Option<Self> {
-        let pairs = placed.iter().copied().filter(|case| is_of_matrix(case));
-        let pairs: Vec<_> = pairs.filter_map(|case| Some((worker(case)?, case))).collect();
+        let placed = placed.iter().copied().filter(|case| is_of_matrix(case));
+        let pairs: Vec<_> = placed.filter_map(|case| Some((worker(case)?, case))).collect();
         let writers = distinct(pairs.iter().map(|(pair, _)| &pair.writer));
         let readers = distinct(pairs.iter().map(|(pair, _)| &pair.reader));
-        let case = |writer: &WorkerEnd, reader: &WorkerEnd| {
-            let pair = pairs.iter().find(|(pair, _)| pair.writer == *writer && pair.reader == *reader);
-            Some(pair?.1)
+        // Of several cases of one pair the first is shown: it is inserted last.
+        let cases: HashMap<_, _> =
+            pairs.iter().rev().map(|(pair, case)| ((&pair.writer, &pair.reader), *case)).collect();
+        let row = |writer: &&'a WorkerEnd| {
+            readers.iter().map(|reader| cases.get(&(*writer, *reader)).copied()).collect()
         };
-        let row = |writer: &&WorkerEnd| readers.iter().map(|reader| case(writer, reader)).collect();
         let rows = writers.iter().map(row).collect();
         (!pairs.is_empty()).then_some(Self { writers, readers, rows })
     }
@@ -69,8 +72,13 @@ pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
     Some(table)
 }
 
-/// The matrix on a page; `apart` is what distinguishes it from others.
-pub(super) fn chart(record: &BenchRecord, placed: &[&CaseRecord], id: String, apart: &str) -> Option<Chart> {
+/// The matrix on a page; `placement` is what distinguishes it from others.
+pub(super) fn chart(
+    record: &BenchRecord,
+    placed: &[&CaseRecord],
+    id: String,
+    placement: &str,
+) -> Option<Chart> {
     let matrix = Matrix::new(placed)?;
     let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
     let row = |cases: &Vec<Option<&CaseRecord>>| {
@@ -82,12 +90,12 @@ pub(super) fn chart(record: &BenchRecord, placed: &[&CaseRecord], id: String, ap
         title: "Every writer against every reader".to_owned(),
         caption: format!(
             "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so that a slow \
-             writer shows as a row and a slow reader as a column{apart}."
+             writer shows as a row and a slow reader as a column{placement}."
         ),
         data: ChartData::Heat(Heat {
             rows_label: "writer".to_owned(),
             columns_label: "reader".to_owned(),
-            unit: Axis::BytesPerS,
+            unit: ChartUnit::BytesPerS,
             rows: names(&matrix.writers),
             columns: names(&matrix.readers),
             cells: matrix.rows.iter().map(row).collect(),

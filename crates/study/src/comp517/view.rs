@@ -1,7 +1,7 @@
 //! `comp517`: shows each pipeline's published and new figures as a table and as bars.
 
 use model::{CompareResult, Spec, StudyPart, StudyRecord};
-use report::chart::{Axis, BarGroup, Scale, Unit};
+use report::chart::{BarGroup, ChartAxis, Scale, Unit};
 use report::document::Block;
 use report::interval;
 use report::numbers::{decimal_size, ratio};
@@ -119,7 +119,7 @@ fn chart(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
         BarGroup { name: link.name.clone(), bars: published.into_iter().chain(here).collect() }
     };
     view.bars(
-        Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
+        ChartAxis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
         study.links.iter().map(group).collect(),
     )
 }

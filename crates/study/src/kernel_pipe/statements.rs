@@ -58,7 +58,8 @@ pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
 
     let calls = part(record, "calls").map(|part| part.measures.as_slice()).unwrap_or_default();
     let medians = calls.iter().filter_map(|one| stats::estimate::median(&one.samples));
-    let calls = if let [call, both] = medians.collect::<Vec<f64>>()[..] { Some((call, both)) } else { None };
+    let call_and_both =
+        if let [call, both] = medians.collect::<Vec<f64>>()[..] { Some((call, both)) } else { None };
     let stated_ns = study.stated.call_us * 1000.0;
     let compared = |(call, _)| if call < stated_ns { "less than" } else { "no less than" }.to_owned();
 
@@ -75,9 +76,9 @@ pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
         ("best in doubt", verdict(&|case| is_other(case) && is_close)),
         ("best is another", verdict(&|case| is_other(case) && !is_close)),
         ("best is smaller", verdict(&|case| case.block_bytes < stated_bytes && !is_close)),
-        ("call", calls.map(|(call, _)| time(call))),
-        ("compared", calls.map(compared)),
-        ("byte through", calls.map(|(_, both)| time(both))),
+        ("call", call_and_both.map(|(call, _)| time(call))),
+        ("compared", call_and_both.map(compared)),
+        ("byte through", call_and_both.map(|(_, both)| time(both))),
         ("none torn", torn.filter(|torn| *torn == 0.0).map(|_| String::new())),
         ("torn", torn.filter(|torn| *torn > 0.0).map(|torn| fixed(torn, 0))),
     ])
