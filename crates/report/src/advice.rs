@@ -152,12 +152,12 @@ fn one_core(view: &View) -> Option<String> {
     let trips = || {
         ranked(view.record()).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
-    let woken = |case: &&CaseRecord| {
-        figure::median_of(case, figure::voluntary_switches_per_block)
-            .is_some_and(|sleeps| sleeps >= SLEEPS_PER_ROUND_TRIP)
+    let wakes_another_cpu = |case: &&CaseRecord| {
+        let sleeps = figure::median_of(case, figure::voluntary_switches_per_block);
+        let is_on_two = case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
+        is_on_two && sleeps.is_some_and(|sleeps| sleeps >= SLEEPS_PER_ROUND_TRIP)
     };
-    let on_two_cpus = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
-    let far = trips().filter(on_two_cpus).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
+    let far = trips().filter(wakes_another_cpu).min_by_key(|case| case.spec.mechanism != "pipe")?;
     let is_counterpart = |case: &&CaseRecord| {
         case.placement == Placement::Same
             && (&case.spec, case.tasks, case.data, case.block_bytes, case.wait)

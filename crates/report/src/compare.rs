@@ -87,8 +87,7 @@ fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], nu
     let rankings_tables =
         rankings.iter().map(|(via, results)| titled(&via_in_words(via), pipelines::table(results)));
     let tables: Vec<Table> = link_tables.chain(rankings_tables).collect();
-    let folded_tables =
-        (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
+    let folded = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
     let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
     let of_pipelines =
         rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
@@ -97,7 +96,7 @@ fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], nu
     let charts = charts
         .map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what))
         .map(Block::Chart);
-    charts.chain(folded_tables).collect()
+    charts.chain(folded).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.

@@ -98,6 +98,15 @@ pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
     }
 }
 
+/// The median of a number that trials have, with its unit; `None` if none has it.
+pub(crate) fn median_value(
+    case: &CaseRecord,
+    of: impl Fn(&Sample) -> Option<f64>,
+    unit: Unit,
+) -> Option<Value> {
+    figure::median_of(case, of).map(|value| unit.of(value))
+}
+
 /// The figure for a bar or a cell of a matrix; without a figure, the reason.
 pub(crate) fn estimate_cell(case: &CaseRecord, interrupted: bool) -> ChartCell {
     ChartCell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())

@@ -13,7 +13,7 @@ use crate::estimate::{estimate_cell, estimated, quantity};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
-use crate::lists::{distinct, first_names, joined_if_any};
+use crate::lists::{distinct, first_if_any, first_names, joined_if_any};
 use crate::numbers::{percent, time};
 use crate::sheet::{Sheet, col};
 use crate::show::{Show, histograms, indexes};
@@ -357,7 +357,32 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
 
 /// Which nodes are slow, or that none is, or that the figures do not say; and what failed.
 fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
-    let name = |rank: usize| record.nodes[rank].name.as_str();
+    let mut sentences = slow_ones(record, kinds);
+    let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
+    let most_known = parts(kinds).map(known).max().unwrap_or_default();
+    if most_known < NODES_MIN {
+        let nodes = count(most_known, "node");
+        sentences.push(format!(
+            "Figures of {nodes} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
+        ));
+    } else if sentences.is_empty() {
+        sentences.extend(nothing_slow(kinds));
+    }
+    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
+    if noisy > 0 {
+        let figures = count(all, "figure");
+        sentences.push(format!(
+            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
+             {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
+        ));
+    }
+    sentences.extend(failed_pairs(record));
+    sentences
+}
+
+/// A sentence for each slow node, and for the slow pairs of each kind.
+fn slow_ones(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
+    let name = |rank: usize| &record.nodes[rank].name;
     let mut sentences = Vec::new();
     let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
     for part in parts(kinds) {
@@ -377,33 +402,17 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         let (what, pairs) = (quantity(kind.workload).name_of_several(), first_names(&pairs, NAMED_MAX));
         sentences.push(format!("Slow pairs, {what}: {pairs} of what their two nodes reach with others."));
     }
-    let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
-    let most_known = parts(kinds).map(known).max().unwrap_or_default();
-    if most_known < NODES_MIN {
-        let nodes = count(most_known, "node");
-        sentences.push(format!(
-            "Figures of {nodes} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
-        ));
-    } else if sentences.is_empty() {
-        sentences.extend(nothing_slow(kinds));
-    }
-    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
-    if noisy > 0 {
-        let figures = count(all, "figure");
-        sentences.push(format!(
-            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
-             {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
-        ));
-    }
+    sentences
+}
+
+fn failed_pairs(record: &FleetRecord) -> Option<String> {
+    let name = |rank: usize| &record.nodes[rank].name;
     // The reason why a failed node has no pairs is in its row.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();
     let failed = |FleetMeeting { from, to, failure, .. }: &FleetMeeting| {
         let why = failure.as_ref().filter(|_| is_there(*from) && is_there(*to))?.trim_end_matches('.');
         Some(format!("{} and {} ({why})", name(*from), name(*to)))
     };
-    let failed_pairs: Vec<String> = record.meetings.iter().filter_map(failed).collect();
-    if !failed_pairs.is_empty() {
-        sentences.push(format!("Pairs without figures: {}.", first_names(&failed_pairs, NAMED_MAX)));
-    }
-    sentences
+    let failed_pairs = first_if_any(record.meetings.iter().filter_map(failed), NAMED_MAX, ", ")?;
+    Some(format!("Pairs without figures: {failed_pairs}."))
 }

@@ -11,10 +11,9 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 pub(crate) use notes::{remarks, sentences};
-use stats::figure;
 
 use crate::document::{Block, Section, labelled};
-use crate::estimate::speed;
+use crate::estimate::{median_value, speed};
 use crate::groups::{PLACED, groups};
 use crate::lists::{distinct, grouped, joined};
 use crate::reason::text;
@@ -131,7 +130,7 @@ fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
 }
 
 fn start_up(case: &CaseRecord) -> Option<Value> {
-    figure::median_of(case, |sample| Some(sample.setup_ns as f64)).map(|ns| Unit::Ns.of(ns))
+    median_value(case, |sample| Some(sample.setup_ns as f64), Unit::Ns)
 }
 
 /// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".

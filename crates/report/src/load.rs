@@ -2,11 +2,11 @@
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::choice::counts_server_only;
+use stats::load;
 use stats::tail::Tail;
-use stats::{figure, load};
 
 use crate::chart::{Chart, ChartAxis, ChartData, Lines, Point, Scale, Series, SeriesStyle};
-use crate::estimate::{estimate_value, estimated};
+use crate::estimate::{estimate_value, estimated, median_value};
 use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
@@ -97,9 +97,6 @@ pub(crate) fn columns<R>(
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<Value>| {
         sheet.add(column, |row| cell(case_of(row)?));
     };
-    let median = |case: &CaseRecord, of: fn(&model::Sample) -> Option<f64>, unit: Unit| {
-        figure::median_of(case, of).map(|value| unit.of(value))
-    };
     let count = |number: Option<u32>| Some(Value::count(number?.into()));
     add(col("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string().into()));
     add(col("pairs").drop(1), &|case| count(case.pairs));
@@ -112,13 +109,13 @@ pub(crate) fn columns<R>(
         load::reached_per_s(case).map(|rate| Unit::PerS.of(rate))
     });
     let each = "each: the throughput of the median one while all of them ran.";
-    let each_of = |case: &CaseRecord| median(case, load::share_bytes_per_s, Unit::BytesPerS);
+    let each_of = |case: &CaseRecord| median_value(case, load::share_bytes_per_s, Unit::BytesPerS);
     add(col("each").drop(4).legend(each), &|case| case.throughput.as_ref().and_then(|_| each_of(case)));
     add(Column::default().csv("each_bytes_per_s"), &each_of);
     add(col("× one").drop(3), &|case| times_one(case, cases).map(|times| Unit::Times.of(times)));
     let fairness = "fairness: Jain's index of their progress, 1 if all are equal.";
     add(col("fairness").csv("fairness").drop(5).legend(fairness), &|case| {
-        median(case, load::fairness, Unit::Decimals(2))
+        median_value(case, load::fairness, Unit::Decimals(2))
     });
     add(col("torn blocks").short("torn").csv("torn_share").drop(2), &torn);
     add(col("p50").drop(1), &|case| estimate_value(case).filter(|_| case.latency_ns.is_some()));

@@ -7,7 +7,7 @@ use stats::{figure, is_mixed};
 
 use crate::estimate::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::limits::{DISTURBANCE_FROM, MANY_MAX, PROGRAMS_FROM};
-use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
+use crate::lists::{distinct, first_if_any, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
@@ -277,9 +277,8 @@ pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
 /// The two figures of each mixture, and their shares of the trials.
 fn mixtures(view: &View) -> Option<String> {
     let rows = view.rankings.iter().flat_map(|ranking| &ranking.rows);
-    let mixed: Vec<String> = rows.flat_map(two_figures).collect();
-    let named = first_of(&mixed, MANY_MAX, "; ", String::clone);
-    (!mixed.is_empty()).then(|| format!("On one CPU and on two: {named}."))
+    let named = first_if_any(rows.flat_map(two_figures), MANY_MAX, "; ")?;
+    Some(format!("On one CPU and on two: {named}."))
 }
 
 /// "`pipe` 4.80 GB/s on one (5 of 9 trials), 1.20 GB/s on two (4)" of streams and of round trips; nothing if there are not two

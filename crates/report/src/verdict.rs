@@ -11,7 +11,7 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each,
 use crate::estimate::{estimated, paired_speeds, quantity, speed};
 use crate::groups::{OF_ONE_LOAD, groups};
 use crate::limits::{NAMES_MAX, SENTENCES_MAX};
-use crate::lists::{distinct, first_names, first_of};
+use crate::lists::{distinct, first_if_any, first_names, first_of};
 use crate::load;
 use crate::numbers;
 use crate::race::RaceWords;
@@ -218,8 +218,7 @@ impl<'a> Candidates<'a> {
         let torn = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TornBlocks));
         let with_share =
             |one: &RankedCase| Some(format!("{} ({})", self.name(one.at), load::torn(self.cases[one.at])?));
-        let names: Vec<String> = torn.filter_map(with_share).collect();
-        (!names.is_empty()).then(|| first_names(&names, NAMES_MAX))
+        first_if_any(torn.filter_map(with_share), NAMES_MAX, ", ")
     }
 
     /// That none of several cases is to be taken, because of torn blocks.

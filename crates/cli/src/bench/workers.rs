@@ -96,14 +96,14 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
             choice.language.name
         ));
     }
-    let measured_choices = if args.workers.matrix { matrix_variants(&choices, typed) } else { choices };
-    let over_pipes = !args.workers.worker.is_empty()
-        || measured_choices.iter().any(|choice| choice.language.transport.is_none());
+    let choices = if args.workers.matrix { matrix_variants(&choices, typed) } else { choices };
+    let over_pipes =
+        !args.workers.worker.is_empty() || choices.iter().any(|choice| choice.language.transport.is_none());
     check_sizes(args, over_pipes)?;
     let peers = typed.split(',').any(|word| word.trim() == worker::PEERS);
     let cells = cells(args, peers)?;
     if args.dry_run {
-        terminal::print(&dry_run(args, &measured_choices, &cells)?)?;
+        terminal::print(&dry_run(args, &choices, &cells)?)?;
         return Ok(None);
     }
     args.outputs.check()?;
@@ -114,7 +114,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let stop = StopRequest::listen()?;
     let cache = BuildCache::open(&registry)?;
     let mut progress = BenchProgress::new(Until::Planned);
-    let mut workers = cache.workers(&measured_choices, &mut progress, &|| stop.is_set());
+    let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
     let plan = plan(args, if peers { &cells } else { &[] }, &cells)?;
     let rows = worker::worker_rows(pairs(args, &workers, &cells), amount(args, &cells), plan.seed)?;
@@ -151,11 +151,11 @@ fn matrix_variants<'a>(choices: &[LanguageVariant<'a>], typed: &str) -> Vec<Lang
 }
 
 /// What the ends exchange and where they are, with their CPUs. Every worker is measured in every cell.
-type PlacedCase = (Case, Vec<u32>);
+type Placed = (Case, Vec<u32>);
 
 /// The cells of `--place`, `--workload` and `--block`. Default: a stream of one block size, placed by the scheduler, which is what programs
 /// get. For peers: both workloads, several block sizes, and an end on each of two CPUs, if there are two, as some of them spin.
-fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<PlacedCase>> {
+fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Placed>> {
     let cpus = host::cpus();
     let placements = match args.place {
         None if peers && host::resolve(Placement::Cross, &cpus).is_ok() => vec![Placement::Cross],
@@ -187,7 +187,7 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<PlacedCase>> {
 
 /// The rounds of the workers, with hosepipe's own mechanisms in `own_cells`: with the same bytes, check, CPUs, and number and length of
 /// trials.
-fn plan(args: &BenchArgs, own_cells: &[PlacedCase], cells: &[PlacedCase]) -> anyhow::Result<Plan> {
+fn plan(args: &BenchArgs, own_cells: &[Placed], cells: &[Placed]) -> anyhow::Result<Plan> {
     let amount = amount(args, cells).stream;
     let mut cases = Vec::new();
     for (spec, tasks) in OWN_MECHANISMS {
@@ -204,7 +204,7 @@ fn plan(args: &BenchArgs, own_cells: &[PlacedCase], cells: &[PlacedCase]) -> any
     }
     let matrix = args.workers.matrix;
     let trials = args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS });
-    let exchanged = |(cell, _): &PlacedCase| (cell.workload, cell.block_bytes);
+    let exchanged = |(cell, _): &Placed| (cell.workload, cell.block_bytes);
     let has_several = cells.iter().any(|cell| exchanged(cell) != exchanged(&cells[0]));
     let trial = if matrix || has_several { SHORT_TRIAL } else { TRIAL };
     Ok(Plan {
@@ -218,7 +218,7 @@ fn plan(args: &BenchArgs, own_cells: &[PlacedCase], cells: &[PlacedCase]) -> any
 }
 
 /// The workers of each cell: each with itself, or for a matrix each writer with each reader.
-fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[PlacedCase]) -> Vec<WorkerPair> {
+fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Placed]) -> Vec<WorkerPair> {
     let mut rows = Vec::new();
     for (Case { placement, workload, block_bytes, .. }, cpus) in cells {
         for writer in workers {
@@ -238,7 +238,7 @@ fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[PlacedCase]) -> Vec<Work
 }
 
 /// How much each trial moves.
-fn amount(args: &BenchArgs, cells: &[PlacedCase]) -> WorkerAmount {
+fn amount(args: &BenchArgs, cells: &[Placed]) -> WorkerAmount {
     let of_count = args.count.map(|count| count.saturating_mul(cells[0].0.block_bytes));
     match args.bytes.map(|size| size.0).or(of_count) {
         Some(bytes) => {
@@ -249,11 +249,7 @@ fn amount(args: &BenchArgs, cells: &[PlacedCase]) -> WorkerAmount {
 }
 
 /// The plan as text; nothing is built.
-fn dry_run(
-    args: &BenchArgs,
-    choices: &[LanguageVariant<'_>],
-    cells: &[PlacedCase],
-) -> anyhow::Result<String> {
+fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Placed]) -> anyhow::Result<String> {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
@@ -266,11 +262,10 @@ fn dry_run(
         true => words::count(names.len() * names.len() * cells.len(), "pair"),
         false => words::count(names.len() * cells.len(), "worker"),
     };
-    let place =
-        |(cell, cpus): &PlacedCase| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
-            cpus if cpus.is_empty() => cell.placement.to_string(),
-            cpus => format!("{} ({cpus})", cell.placement),
-        };
+    let place = |(cell, cpus): &Placed| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
+        cpus if cpus.is_empty() => cell.placement.to_string(),
+        cpus => format!("{} ({cpus})", cell.placement),
+    };
     let mut places: Vec<String> = cells.iter().map(place).collect();
     places.dedup();
     let mut blocks: Vec<String> =

@@ -26,9 +26,9 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         let charts = (0..charted.len()).flat_map(|at| case_blocks(at, charted, sources));
         tables.chain(charts).collect::<Vec<Block>>()
     };
-    let distributions =
-        (0..trips.len()).filter_map(|at| Some(titled(round_trips::chart(&trips[at], at)?, at, &trips)));
-    let distributions = distributions.collect();
+    let trip_charts =
+        trips.iter().enumerate().filter_map(|(at, one)| Some((at, round_trips::chart(one, at)?)));
+    let distributions = trip_charts.map(|(at, chart)| titled(chart, at, &trips)).collect();
     let mut estimates = [
         section("throughput", "Throughput", blocks(Workload::Stream, &streams)),
         section("round-trips", "Round trips", blocks(Workload::PingPong, &trips)),

@@ -60,11 +60,14 @@ fn ranking(set: &ChartedCases, number: usize, sources: &[Source]) -> Chart {
 fn groups(entries: &[Row]) -> (Vec<BarGroup>, Option<String>) {
     let label = entries.first().map_or("", |(row, _)| row.source.label);
     let alone = entries.iter().all(|(row, _)| row.source.label == label);
-    let group = |row: &RankedRow| if alone { label.to_owned() } else { row.label.clone() };
-    let name = |row: &RankedRow| if alone { row.label.clone() } else { row.source.label.to_owned() };
-    let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (group(entry.0), *entry))));
-    let bar =
-        |(row, case): Row| estimate_bar(name(row), case, row.source.record.settings.interrupted, note(case));
+    let names = |row: &RankedRow| {
+        let of_source = (row.label.clone(), row.source.label.to_owned());
+        if alone { (label.to_owned(), of_source.0) } else { of_source }
+    };
+    let (groups, left_out) = bars_of(grouped(entries.iter().map(|entry| (names(entry.0).0, *entry))));
+    let bar = |(row, case): Row| {
+        estimate_bar(names(row).1, case, row.source.record.settings.interrupted, note(case))
+    };
     let bars = |entries: Vec<Row>| entries.into_iter().map(bar).collect();
     let groups = groups.into_iter().map(|(name, entries)| BarGroup { name, bars: bars(entries) });
     (groups.collect(), left_out)

@@ -8,7 +8,7 @@ use stats::spread::outlier_indices;
 use crate::interval::Estimated;
 use crate::layout::{code, shortened};
 use crate::limits::LONG_NAMES_MAX;
-use crate::lists::{first_of, grouped, joined_if_any};
+use crate::lists::{first_if_any, first_of, grouped, joined_if_any};
 use crate::numbers::{decimal_size, three_digits, time};
 use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
@@ -243,15 +243,13 @@ pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
         let start = seconds(start_s);
         format!("Each time includes the start of the shell ({start} with an empty text): without it the factors would be larger.")
     });
-    let named = |lines: Vec<String>| {
-        (!lines.is_empty()).then(|| first_of(&lines, LONG_NAMES_MAX, "; ", String::clone))
-    };
-    let first = named(first).map(|first| {
-        format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
+    let named = |lines| first_if_any(lines, LONG_NAMES_MAX, "; ");
+    let first_trials = named(first).map(|names| {
+        format!("The first trial took longer: {names}. What it needs may not have been in memory: try --warmup or --prepare.")
     });
-    let distant = named(distant)
+    let far_trials = named(distant)
         .map(|names| format!("Far from the others: {names}. Something else may have used the machine."));
-    [start, first, distant].into_iter().flatten().collect()
+    [start, first_trials, far_trials].into_iter().flatten().collect()
 }
 
 /// The links of a pipeline: "over pipe", "in bash by itself".

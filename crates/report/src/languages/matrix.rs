@@ -21,25 +21,25 @@ const HEADING_COLUMNS: usize = 7;
 struct Matrix<'a> {
     writers: Vec<&'a WorkerEnd>,
     readers: Vec<&'a WorkerEnd>,
-    /// A row for each writer, in it a cell for each reader.
-    rows: Vec<Vec<Option<&'a CaseRecord>>>,
+    cases: HashMap<(&'a WorkerEnd, &'a WorkerEnd), &'a CaseRecord>,
 }
 
 impl<'a> Matrix<'a> {
     /// `None` if no two programs were measured together.
     fn new(placed: &[&'a CaseRecord]) -> Option<Self> {
-        let placed = placed.iter().copied().filter(|case| is_of_matrix(case));
-        let pairs: Vec<_> = placed.filter_map(|case| Some((worker(case)?, case))).collect();
-        let writers = distinct(pairs.iter().map(|(pair, _)| &pair.writer));
-        let readers = distinct(pairs.iter().map(|(pair, _)| &pair.reader));
+        let pairs = || placed.iter().copied().filter(|case| is_of_matrix(case));
+        let met = || pairs().filter_map(|case| Some((worker(case)?, case)));
         // Of several cases of one pair the first is shown: it is inserted last.
-        let cases: HashMap<_, _> =
-            pairs.iter().rev().map(|(pair, case)| ((&pair.writer, &pair.reader), *case)).collect();
-        let row = |writer: &&'a WorkerEnd| {
-            readers.iter().map(|reader| cases.get(&(*writer, *reader)).copied()).collect()
-        };
-        let rows = writers.iter().map(row).collect();
-        (!pairs.is_empty()).then_some(Self { writers, readers, rows })
+        let pairs: Vec<_> = met().map(|(worker, case)| ((&worker.writer, &worker.reader), case)).collect();
+        (!pairs.is_empty()).then(|| Self {
+            writers: distinct(met().map(|(worker, _)| &worker.writer)),
+            readers: distinct(met().map(|(worker, _)| &worker.reader)),
+            cases: pairs.into_iter().rev().collect(),
+        })
+    }
+
+    fn case(&self, writer: &WorkerEnd, reader: &WorkerEnd) -> Option<&'a CaseRecord> {
+        self.cases.get(&(writer, reader)).copied()
     }
 
     /// Names short enough for a column: the language alone, if there is only one variant of it.
@@ -52,22 +52,23 @@ impl<'a> Matrix<'a> {
 /// The matrix in GB/s, each cell with its interval; the fastest cell is bold.
 pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
     let matrix = Matrix::new(placed)?;
-    let fastest = matrix.rows.iter().flatten().flatten().filter_map(|case| speed(case)).fold(0.0, f64::max);
-    let rows: Vec<_> = Matrix::names(&matrix.writers).into_iter().zip(&matrix.rows).collect();
+    let fastest = matrix.cases.values().filter_map(|case| speed(case)).fold(0.0, f64::max);
+    let rows: Vec<_> = matrix.writers.iter().zip(Matrix::names(&matrix.writers)).collect();
     let mut sheet = Sheet::new(&rows);
-    sheet.add("", |(name, _)| Some(name.into()));
-    for (at, name) in Matrix::names(&matrix.readers).into_iter().enumerate() {
+    sheet.add("", |(_, name)| Some(name.into()));
+    for (reader, name) in matrix.readers.iter().zip(Matrix::names(&matrix.readers)) {
         let short = shortened(&name, HEADING_COLUMNS);
-        sheet.add(col(name).short(short), |(_, cases)| {
-            let case = cases[at]?;
+        sheet.add(col(name).short(short), |(writer, _)| {
+            let case = matrix.case(writer, reader)?;
             let gb_per_s = estimated(case)?.map(|bytes_per_s| bytes_per_s / 1e9);
             Some(Value::Estimate(Estimated::new(Unit::Decimals(2), gb_per_s, case.samples.len())))
         });
     }
     let mut table = sheet.table();
     table.title = "GB/s by writer (rows) and reader (columns), each pair over one pipe".to_owned();
-    for (row, cases) in table.rows.iter_mut().zip(&matrix.rows) {
-        row.best = cases.iter().position(|case| case.and_then(speed) == Some(fastest)).map(|at| at + 1);
+    for (row, writer) in table.rows.iter_mut().zip(&matrix.writers) {
+        let is_fastest = |reader| matrix.case(writer, reader).and_then(speed) == Some(fastest);
+        row.best = matrix.readers.iter().position(|reader| is_fastest(reader)).map(|at| at + 1);
     }
     Some(table)
 }
@@ -80,9 +81,10 @@ pub(super) fn chart(
     placement: &str,
 ) -> Option<Chart> {
     let matrix = Matrix::new(placed)?;
-    let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
-    let row = |cases: &Vec<Option<&CaseRecord>>| {
-        cases.iter().map(|case| case.map(cell).unwrap_or_default()).collect()
+    let row = |writer: &&WorkerEnd| {
+        let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
+        let cell = |case: &CaseRecord| estimate_cell(case, record.settings.interrupted);
+        cases.map(|case| case.map(cell).unwrap_or_default()).collect()
     };
     let names = |ends: &[&WorkerEnd]| ends.iter().map(|end| end.label()).collect();
     Some(Chart {
@@ -98,7 +100,7 @@ pub(super) fn chart(
             unit: ChartUnit::BytesPerS,
             rows: names(&matrix.writers),
             columns: names(&matrix.readers),
-            cells: matrix.rows.iter().map(row).collect(),
+            cells: matrix.writers.iter().map(row).collect(),
         }),
     })
 }

@@ -1,7 +1,7 @@
 //! Charts in a terminal: as bars, or as columns of numbers.
 
 use super::wrapped;
-use crate::chart::{Bar, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
+use crate::chart::{Bar, BarGroup, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, right, width, wrap};
 use crate::sheet::{Sheet, col};
 use crate::table::{Style, Table};
@@ -27,11 +27,11 @@ pub(super) fn lines(chart: &Chart, style: &Style) -> Vec<Line> {
 }
 
 fn bars(bars: &Bars, style: &Style) -> Vec<Line> {
-    let name =
-        |group: &str, bar: &str| if group.is_empty() { bar.to_owned() } else { format!("{group}, {bar}") };
-    let named =
-        bars.groups.iter().flat_map(|group| group.bars.iter().map(|bar| (name(&group.name, &bar.name), bar)));
-    let named_bars: Vec<(String, &Bar)> = named.collect();
+    let mut named_bars: Vec<(String, &Bar)> = Vec::new();
+    for BarGroup { name, bars } in &bars.groups {
+        let group = if name.is_empty() { String::new() } else { format!("{name}, ") };
+        named_bars.extend(bars.iter().map(|bar| (format!("{group}{}", bar.name), bar)));
+    }
     let values = || named_bars.iter().filter_map(|(_, bar)| bar.cell.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let share = |value: f64| match bars.axis.scale {
