@@ -362,13 +362,13 @@ impl Runs<'_> {
             }
             launcher if launcher.starts_each() => {
                 // With a record on standard output, the output of the reduce goes to standard error.
-                let aside = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
+                let output = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
                 let mut stuck = StuckWatch::new(None);
                 let mut stops = || {
                     stuck.look();
                     self.stop.is_set()
                 };
-                let status = job.reduce(aside, &mut stops).context("running the reduce");
+                let status = job.reduce(output, &mut stops).context("running the reduce");
                 self.explain(stuck);
                 status
             }

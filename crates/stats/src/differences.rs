@@ -1,6 +1,6 @@
 //! Compares two lists of figures, case by case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CaseChange, ChangeKind, DiffFigure, DiffUnit};
 
@@ -77,17 +77,19 @@ pub fn total_change(change: &CaseChange) -> Option<f64> {
     ((total / change.ratio?).ln().abs() > SAME_TIMES.ln()).then_some(total)
 }
 
+/// The figures of a side; of pairs only those of rounds that the other side has, too, if it has the case.
+fn figures_of(side: Side<'_>, other: Side<'_>, paired: bool) -> Vec<f64> {
+    let rounds: Option<BTreeSet<u32>> =
+        other.filter(|_| paired).map(|other| other.values.iter().map(|(round, _)| *round).collect());
+    let all = side.into_iter().flat_map(|side| &side.values);
+    let compared = all.filter(|(round, _)| rounds.as_ref().is_none_or(|rounds| rounds.contains(round)));
+    compared.map(|(_, value)| *value).collect()
+}
+
+/// The change of a case before it is judged.
 fn unjudged(old: Side<'_>, new: Side<'_>, unit: DiffUnit) -> CaseChange {
     let paired = unit == DiffUnit::Pair;
-    let figures = |side: Side<'_>, other: Side<'_>| -> Vec<f64> {
-        let (Some(side), Some(other)) = (side, other) else {
-            return side.into_iter().flat_map(|side| &side.values).map(|(_, value)| *value).collect();
-        };
-        let rounds: std::collections::BTreeSet<u32> = other.values.iter().map(|(round, _)| *round).collect();
-        let both = side.values.iter().filter(|(round, _)| !paired || rounds.contains(round));
-        both.map(|(_, value)| *value).collect()
-    };
-    let (old_figures, new_figures) = (figures(old, new), figures(new, old));
+    let (old_figures, new_figures) = (figures_of(old, new, paired), figures_of(new, old, paired));
     let (kind, remark) = kind_by_presence(old, new, paired);
     let runs = |side: Side<'_>| side.filter(|_| unit == DiffUnit::Run).map(|side| side.run_medians.clone());
     let (old_runs, new_runs) = (runs(old).unwrap_or_default(), runs(new).unwrap_or_default());
