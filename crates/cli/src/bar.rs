@@ -80,7 +80,7 @@ impl Bar {
     }
 
     /// Removes the bar from the terminal while the function runs.
-    pub(crate) fn aside<T>(&self, others: impl FnOnce() -> T) -> T {
+    pub(crate) fn hidden_during<T>(&self, others: impl FnOnce() -> T) -> T {
         self.0.suspend(others)
     }
 }

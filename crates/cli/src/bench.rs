@@ -19,7 +19,7 @@ pub(crate) use args::{BenchArgs, PlaceArgument};
 use decision::{Decision, Goal};
 use engine::{Ask, Plan};
 use model::{BenchRecord, RecordHead, Settings, Suite};
-use peer_args::PeerArgs;
+use peer_args::FarEndArgs;
 use progress::Until;
 use report::Style;
 use report::read::Loaded;
@@ -77,7 +77,7 @@ fn measure_plan(
     plan: &Plan,
     suite: Option<Suite>,
     until: Until,
-    peer: Option<&PeerArgs>,
+    peer: Option<&FarEndArgs>,
 ) -> anyhow::Result<(BenchRecord, StopRequest)> {
     let cpus = host::cpus();
     let head = record::begin(true);

@@ -258,17 +258,17 @@ fn summarised(
 ) -> CompareRecord {
     let results = &mut record.results;
     let rounds = results.iter().map(|result| result.times_s.len()).max().unwrap_or(0);
-    let looks = stats::looks_at_end(&rule.looks, rounds);
+    let analyses = stats::analyses_at_end(&rule.analyses, rounds);
     let of_median = match record.precision_percent {
-        Some(_) => stats::Looks::Repeatedly,
-        None => stats::Looks::Once,
+        Some(_) => stats::Analyses::Repeatedly,
+        None => stats::Analyses::Once,
     };
-    stats::summarise_times(results, looks, of_median);
+    stats::summarise_times(results, analyses, of_median);
     if record.fail_over_percent.is_some() {
-        stats::summarise_baselines(results, looks);
+        stats::summarise_baselines(results, analyses);
     }
-    record.looks = Some(looks);
-    record.order_is_certain = stats::is_order_certain(&results.iter().collect::<Vec<_>>(), looks);
+    record.analyses = Some(analyses);
+    record.order_is_certain = stats::is_order_certain(&results.iter().collect::<Vec<_>>(), analyses);
     let is_short =
         |one: &CompareResult| one.is_shell_alone() && one.median_s.is_some_and(|median| median < SHORT_S);
     if !record.interrupted && results.iter().any(is_short) {

@@ -159,12 +159,12 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
 }
 
 /// A record, and its figures.
-type Run = (Loaded, Vec<CaseFigures>);
+type ReadRun = (Loaded, Vec<CaseFigures>);
 
 /// The comparison of records.
 fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let ([old, new], _) = args.sides()?;
-    let read = |paths: &[OsString]| -> anyhow::Result<Vec<Run>> {
+    let read = |paths: &[OsString]| -> anyhow::Result<Vec<ReadRun>> {
         let one = |path: &OsString| {
             let loaded = record::load(Path::new(path))?;
             let figures = sides::figures(&loaded);
@@ -185,7 +185,7 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
     let runs_are_shown = old.len().min(new.len()) >= RUNS_MIN;
     let interrupted = old.iter().chain(&new).any(|(loaded, _)| loaded.record.is_interrupted());
     let host = new[0].0.record.head().host.clone();
-    let side = |runs: &[Run]| DiffSide {
+    let side = |runs: &[ReadRun]| DiffSide {
         further_runs: runs[1..].iter().map(|(loaded, _)| sides::side(loaded)).collect(),
         ..sides::side(&runs[0].0)
     };
@@ -201,7 +201,7 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
         old: old_side,
         new: new_side,
         paired: false,
-        looks: 1,
+        analyses: 1,
         hosts_differ,
         fail_over_percent: Some(args.fail_over.unwrap_or(MARGIN_PERCENT)),
         interrupted,
@@ -210,9 +210,9 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
 }
 
 /// Checks that records can be compared: each of them with the first old one. Returns the facts in which their hosts differ.
-fn check(args: &DiffArgs, old: &[Run], new: &[Run]) -> anyhow::Result<Vec<String>> {
+fn check(args: &DiffArgs, old: &[ReadRun], new: &[ReadRun]) -> anyhow::Result<Vec<String>> {
     let (first, of_first) = &old[0];
-    let all: Vec<&Run> = old.iter().chain(new).collect();
+    let all: Vec<&ReadRun> = old.iter().chain(new).collect();
     let mut hosts_differ = Vec::new();
     for (at, (loaded, figures)) in all.iter().enumerate().skip(1) {
         let facts = sides::machines_differ(&first.record, &loaded.record);
@@ -232,7 +232,7 @@ fn check(args: &DiffArgs, old: &[Run], new: &[Run]) -> anyhow::Result<Vec<String
         sides::check(first, loaded, &[of_first, figures]).map_err(UsageError)?;
         // Two records may be of one run, to see what `diff` makes of that; among several it would count twice.
         let is_same =
-            |other: &&&Run| sides::are_one_run(&other.0.record, &loaded.record) && other.1 == *figures;
+            |other: &&&ReadRun| sides::are_one_run(&other.0.record, &loaded.record) && other.1 == *figures;
         if let Some((other, _)) = all[..at].iter().find(is_same).filter(|_| all.len() > 2) {
             return usage(format!(
                 "{} and {} are the same run, which would count twice: leave one out",

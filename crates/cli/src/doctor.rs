@@ -43,7 +43,7 @@ const WIDTH_MAX: usize = 110;
 /// An entry of the JSON.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Entry<'a> {
+enum Examined<'a> {
     Measured(MeasuredFinding),
     Copies {
         #[serde(flatten)]
@@ -64,12 +64,13 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let copies = costs.as_ref().map(|costs| (costs, host::copy_finding(costs)));
     let figures = if args.quick { Vec::new() } else { engine::measure_machine(&host::cpus()) };
     if args.json {
-        let measured = measured_findings(&figures).into_iter().map(Entry::Measured);
+        let measured = measured_findings(&figures).into_iter().map(Examined::Measured);
         let copies = copies.iter().map(|(costs, finding)| {
             let slow = costs.slow_offsets();
-            Entry::Copies { finding, speeds: &costs.speeds, slow }
+            Examined::Copies { finding, speeds: &costs.speeds, slow }
         });
-        let entries: Vec<Entry> = measured.chain(findings.iter().map(Entry::Found)).chain(copies).collect();
+        let entries: Vec<Examined> =
+            measured.chain(findings.iter().map(Examined::Found)).chain(copies).collect();
         terminal::print_data(&report::json::to_text(&entries)?)?;
         return Ok(ExitCode::SUCCESS);
     }

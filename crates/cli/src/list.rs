@@ -159,11 +159,11 @@ impl MechanismEntry {
         let row = |(label, value): (&str, String)| {
             vec![label.into(), if value.is_empty() { Value::Absent } else { value.into() }]
         };
-        let facts = Table::new("", ["", ""].map(col), facts.map(row));
+        let fact_table = Table::new("", ["", ""].map(col), facts.map(row));
         let option = |option: &OptionEntry| vec![option.typed(), option.help.into(), option.default.into()];
         let heads = [col("option").fit(Fit::Spec), col("meaning"), col("default")];
         let options = Table::new("", heads, self.options.iter().map(option));
-        let tables = [&facts, &options].into_iter().filter(|table| !table.rows.is_empty());
+        let tables = [&fact_table, &options].into_iter().filter(|table| !table.rows.is_empty());
         let tables: String = tables.map(|table| format!("\n{}", table.markdown())).collect();
         format!("\n## `{}`\n\n{}.\n{tables}", self.name, self.summary)
     }

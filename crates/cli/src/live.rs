@@ -185,9 +185,9 @@ fn in_words(progress: &ReadProgress) -> String {
     let share = progress.read_bytes as f64 / progress.size_bytes.max(1) as f64;
     let what = visible(&progress.what).replace('\n', " ");
     let left = progress.left.map(|left| left.as_secs_f64().ceil() as u64);
-    let left = left.map(|seconds| format!(", {} to the end", duration(seconds)));
+    let to_the_end = left.map(|seconds| format!(", {} to the end", duration(seconds)));
     // Rounded down: 100 % means the whole file.
-    format!("{what}: {:.0} % read{}", (share * 100.0).floor(), left.unwrap_or_default())
+    format!("{what}: {:.0} % read{}", (share * 100.0).floor(), to_the_end.unwrap_or_default())
 }
 
 /// "45 s", "12 min", "3 h 20 min": an estimate needs no more.

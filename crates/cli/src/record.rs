@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use model::{BenchRecord, CaseRecord, Host, RecordHead, Settings, Tool, describe_errno};
 use payload::Block;
 use report::read::Loaded;
-use stats::Looks;
+use stats::Analyses;
 
 use crate::terminal::{UsageError, usage};
 
@@ -50,8 +50,8 @@ pub(crate) fn bench(
     settings: Settings,
     mut cases: Vec<CaseRecord>,
 ) -> anyhow::Result<BenchRecord> {
-    let looks = if settings.precision_percent.is_some() { Looks::Repeatedly } else { Looks::Once };
-    cases.iter_mut().try_for_each(|case| stats::summarise(case, looks))?;
+    let analyses = if settings.precision_percent.is_some() { Analyses::Repeatedly } else { Analyses::Once };
+    cases.iter_mut().try_for_each(|case| stats::summarise(case, analyses))?;
     Ok(BenchRecord { head, peer: None, recommendation: None, settings, cases })
 }
 

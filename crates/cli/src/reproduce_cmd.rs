@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> anyhow::Result<ExitCode> {
         save_to(&resumed, &record)?;
     }
     if let Some(folder) = &args.figures {
-        for (name, svg) in study::view(&record).figures() {
+        for (name, svg) in study::view(&record).charts() {
             Destination::File(folder.join(format!("{name}.svg"))).write(&svg)?;
         }
     }

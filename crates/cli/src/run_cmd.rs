@@ -97,8 +97,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let via = script::link(&args.via)?;
     let shell = script::shell(&args.shell)?;
     args.outputs.check()?;
-    let keep = args.keep.as_ref().map(|folder| Keep::new(folder, args.force).map(Rc::new));
-    let keep = keep.transpose().map_err(UsageError::new)?;
+    let kept_in = |folder: &PathBuf| Keep::new(folder, args.force).map(Rc::new);
+    let keep = args.keep.as_ref().map(kept_in).transpose().map_err(UsageError::new)?;
     if args.latency && via.order() == Order::Sequential {
         return usage(
             "with order=sequential a stage starts after the one before it has ended: --latency needs a link that both stages use at once",
@@ -106,11 +106,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[StageSnapshot]| live.borrow_mut().show(stages);
-    let show: Option<&StagePainter<'_>> = if args.live { Some(&show) } else { None };
+    let painter: Option<&StagePainter<'_>> = if args.live { Some(&show) } else { None };
     let is_shown =
         args.stats || args.live || args.meter || args.lines || args.latency && args.outcome.is_none();
-    let watched = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show };
-    let watched = (is_shown || args.latency || !args.outputs.is_empty()).then_some(watched);
+    let options = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show: painter };
+    let watched = (is_shown || args.latency || !args.outputs.is_empty()).then_some(options);
     let own = pipeline::text_arguments(&shell, &args.text);
     let arguments = script::arguments(args.pipefail, &shell, own)?;
     if let Some(outcome) = &args.outcome {

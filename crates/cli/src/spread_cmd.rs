@@ -108,17 +108,8 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
     args.launcher_args.check(args)?;
     let launcher = args.launcher_args.launcher();
     let Inputs { files: inputs, is_cut_while_read, split } = inputs(args, &folder, launcher)?;
-    let plan = SpreadPlan {
-        version: record::version_and_commit(),
-        map: derived.map,
-        reduce: derived.reduce,
-        reduce_reads_names: derived.reads_names,
-        via: args.via.clone(),
-        shell: args.shell.clone(),
-        pipefail: args.pipefail,
-        is_stdin: is_cut_while_read,
-        partitions: partitions(&inputs, split).map_err(UsageError)?,
-    };
+    let partitions = partitions(&inputs, split).map_err(UsageError)?;
+    let plan = plan(args, derived, partitions, is_cut_while_read);
     let submitter = args.launcher_args.submitter().map_err(UsageError)?;
     let hosepipe = std::env::current_exe().context("cannot find the file of this program")?;
     let runs = Runs { args, hosepipe: &hosepipe, stop: StopRequest::listen()? };
@@ -165,6 +156,20 @@ pub(crate) fn run(args: &SpreadArgs) -> anyhow::Result<ExitCode> {
         report_kept_work(&job, &inputs, temporary);
     }
     Ok(stop.exit_status().unwrap_or(u8::try_from(status).unwrap_or(1)).into())
+}
+
+fn plan(args: &SpreadArgs, derived: Derived, partitions: Vec<Vec<Range>>, is_stdin: bool) -> SpreadPlan {
+    SpreadPlan {
+        version: record::version_and_commit(),
+        map: derived.map,
+        reduce: derived.reduce,
+        reduce_reads_names: derived.reads_names,
+        via: args.via.clone(),
+        shell: args.shell.clone(),
+        pipefail: args.pipefail,
+        is_stdin,
+        partitions,
+    }
 }
 
 /// The command lines of the map and of the reduce, which the shell and the link accept.
@@ -357,13 +362,13 @@ impl Runs<'_> {
             }
             launcher if launcher.starts_each() => {
                 // With a record on standard output, the output of the reduce goes to standard error.
-                let aside = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
+                let output = self.args.outputs.streams()?.pop().map(|(stderr, _)| File::from(stderr));
                 let mut stuck = StuckWatch::new(None);
                 let mut stops = || {
                     stuck.look();
                     self.stop.is_set()
                 };
-                let status = job.reduce(aside, &mut stops).context("running the reduce");
+                let status = job.reduce(output, &mut stops).context("running the reduce");
                 self.explain(stuck);
                 status
             }

@@ -90,13 +90,13 @@ pub(crate) fn print_answer(answer: clap::Error) -> ExitCode {
         Ok(_) => (answer, false),
     };
     let text = answer.render();
-    let text = if style.color && is_safe { text.ansi().to_string() } else { visible(&text.to_string()) };
-    let text = help::rendered(&text);
+    let shown = if style.color && is_safe { text.ansi().to_string() } else { visible(&text.to_string()) };
+    let painted = help::rendered(&shown);
     if answer.use_stderr() {
-        remark_painted(text.trim_end());
+        remark_painted(painted.trim_end());
         return ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(2));
     }
-    print_painted(&text).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
+    print_painted(&painted).map_or_else(|error| report_error(&error), |()| ExitCode::SUCCESS)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

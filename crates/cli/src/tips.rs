@@ -138,8 +138,8 @@ fn quotes(answer: &clap::Error, words: &[String]) -> Option<String> {
     let several = !words[first].contains(' ') && words[first + 1..].contains(unknown);
     // After an option it may be the option's value.
     let line = if first == 2 { words[2..].join(" ") } else { "a | b".to_owned() };
-    let line = model::shell_quoted(line.as_bytes());
-    several.then(|| format!("a pipeline is one word, in quotes: hosepipe {} {line}", words[1]))
+    let quoted = model::shell_quoted(line.as_bytes());
+    several.then(|| format!("a pipeline is one word, in quotes: hosepipe {} {quoted}", words[1]))
 }
 
 /// The tip for several values that were typed as one.

@@ -47,8 +47,8 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
     } else {
         cache.states(&languages, &stopped)
     };
-    let entries: Vec<Entry> =
-        languages.iter().zip(results).map(|(language, result)| Entry::new(language, result)).collect();
+    let entries: Vec<LanguageRow> =
+        languages.iter().zip(results).map(|(language, result)| LanguageRow::new(language, result)).collect();
     if let Some(status) = stop.exit_status() {
         return Ok(ExitCode::from(status));
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &WorkersArgs) -> anyhow::Result<ExitCode> {
 
 /// A language as `workers` shows it.
 #[derive(Debug, Default, Serialize)]
-struct Entry {
+struct LanguageRow {
     name: String,
     key: String,
     variants: Vec<String>,
@@ -78,7 +78,7 @@ struct Entry {
     folder: Option<String>,
 }
 
-impl Entry {
+impl LanguageRow {
     fn new(language: &Language, result: Result<Built, Unbuilt>) -> Self {
         let entry = Self {
             name: language.name.clone(),
@@ -122,10 +122,10 @@ impl Entry {
 }
 
 /// One row for each language; text that does not fit continues below, in its column.
-fn table(entries: &[Entry], style: &Style) -> String {
+fn table(entries: &[LanguageRow], style: &Style) -> String {
     let columns = ["language", "type", "variants", "state"].map(col);
     let columns = columns.into_iter().chain([col("toolchain").fit(Fit::Wrap)]);
-    let row = |entry: &Entry| {
+    let row = |entry: &LanguageRow| {
         let state = entry.state.replace('-', " ");
         vec![entry.name.clone(), entry.key.clone(), entry.variants.join(", "), state, entry.remark()]
     };
@@ -146,8 +146,8 @@ impl Observer for BuildReporter {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, state: &'static str) -> Entry {
-        Entry {
+    fn entry(name: &str, state: &'static str) -> LanguageRow {
+        LanguageRow {
             name: name.to_owned(),
             key: name.to_lowercase(),
             variants: vec!["idiomatic".to_owned(), "tuned".to_owned()],

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mechanism::{Mechanism, Options};
 use model::{
-    Alignment, Amount, Case, Check, DataLevel, Load, PayloadKind, Placement, Role, Spec, Tasks, Toward, Wait,
-    Workload,
+    Alignment, Amount, Case, Check, DataLevel, Direction, Load, PayloadKind, Placement, Role, Spec, Tasks,
+    Wait, Workload,
 };
 
 /// Bytes in a block of a stream by default.
@@ -154,7 +154,7 @@ impl Ask {
                         block_bytes,
                         align: Alignment::default(),
                         relays: if mechanism.role == Role::Ranked { self.relays } else { 0 },
-                        toward: None,
+                        direction: None,
                         load: Load::default(),
                         amount: self.amount(workload),
                     };
@@ -233,12 +233,12 @@ impl Ask {
 
     /// Between two hosts a stream in each direction, or round trips that begin on this host; else the case itself.
     fn ways(&self, case: Case) -> Vec<Case> {
-        let ways: &[Toward] = match case.workload {
+        let ways: &[Direction] = match case.workload {
             _ if !self.is_between_hosts => return vec![case],
-            Workload::Stream => Toward::ALL,
-            Workload::PingPong => &[Toward::Peer],
+            Workload::Stream => Direction::ALL,
+            Workload::PingPong => &[Direction::Peer],
         };
-        let way = |way: &Toward| Case { toward: Some(*way), tasks: Tasks::Processes, ..case.clone() };
+        let way = |way: &Direction| Case { direction: Some(*way), tasks: Tasks::Processes, ..case.clone() };
         ways.iter().map(way).collect()
     }
 
@@ -349,8 +349,8 @@ mod tests {
         let ask = Ask { pairs: vec![1, 2, 1], data: vec![DataLevel::None; 2], ..ask };
         assert_eq!(ask.cases().len(), 4, "what is asked for twice is measured once");
         let ask = Ask { is_between_hosts: true, ..named("tcp") };
-        let ways: Vec<Option<Toward>> = ask.cases().iter().map(|case| case.toward).collect();
-        assert_eq!(ways, [Some(Toward::Peer), Some(Toward::Here), Some(Toward::Peer)]);
+        let ways: Vec<Option<Direction>> = ask.cases().iter().map(|case| case.direction).collect();
+        assert_eq!(ways, [Some(Direction::Peer), Some(Direction::Here), Some(Direction::Peer)]);
     }
 
     #[test]

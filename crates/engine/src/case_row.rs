@@ -87,7 +87,7 @@ impl<'p> Lab<'p> {
             paced_client: self.paced_client,
         };
         match (self.far.as_deref_mut(), self.round_program) {
-            (Some(far), _) if case.toward.is_some() => {
+            (Some(far), _) if case.direction.is_some() => {
                 run_trial(&setup, Some(far), &mut expected, turn.progress, stop)
             }
             (_, Some(program)) => of_round(&mut self.process, program, turn.round)

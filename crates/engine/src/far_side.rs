@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mechanism::{Folder, MeetingMode, PacedClient};
-use model::{Case, CaseError, Cpu, DataLevel, ErrorKind, Load, NoSample, PayloadKind, Toward};
+use model::{Case, CaseError, Cpu, DataLevel, Direction, ErrorKind, Load, NoSample, PayloadKind};
 use payload::expected_checksum;
 use serde_json::Value;
 
@@ -110,10 +110,11 @@ fn case(endpoint_request: &EndpointRequest) -> Result<Case, CaseError> {
     if matches!(asked.payload, PayloadKind::File(_)) {
         return refuse("no file is read for another host");
     }
-    let toward = Some(if asked.toward == Some(Toward::Here) { Toward::Peer } else { Toward::Here });
+    let direction =
+        Some(if asked.direction == Some(Direction::Here) { Direction::Peer } else { Direction::Here });
     let load = Load { rate_per_s: asked.load.rate_per_s, ..Load::default() };
     let Case { tasks, placement, relays, .. } = Case::stream(asked.spec.clone());
-    Ok(Case { toward, tasks, placement, load, relays, ..asked.clone() })
+    Ok(Case { direction, tasks, placement, load, relays, ..asked.clone() })
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
                 check: Check::Xor,
                 payload,
                 block_bytes: 6,
-                toward: Some(Toward::Peer),
+                direction: Some(Direction::Peer),
                 ..Case::stream(Spec::plain("tcp"))
             },
             seed: 1,

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mechanism::TrialKey;
-use model::{Case, CaseError, ErrorKind, NoSample, Toward, Workload};
+use model::{Case, CaseError, Direction, ErrorKind, NoSample, Workload};
 use process::POLL_INTERVAL;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -191,7 +191,7 @@ fn on_our_clock(
     /// Larger than any figure of a trial, and small enough to be added up.
     const MOST: u64 = 1 << 60;
     let receives = endpoint_request.case.workload == Workload::PingPong
-        || endpoint_request.case.toward == Some(Toward::Peer);
+        || endpoint_request.case.direction == Some(Direction::Peer);
     let bytes = if receives { endpoint_request.blocks * endpoint_request.case.block_bytes } else { 0 };
     if reported.failure.is_none() && reported.received_bytes != bytes {
         let received = reported.received_bytes;

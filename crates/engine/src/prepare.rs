@@ -65,7 +65,7 @@ pub(crate) fn prepare(case: &Case, cpus: &[Cpu]) -> Result<Ready, CaseError> {
     let (mechanism, options) = resolve(case)?;
     check_combination(mechanism, &options, case)?;
     // The probe tests the mechanism on this machine only, not between two hosts.
-    let probed = if case.toward.is_some() { Ok(()) } else { mechanism.probe() };
+    let probed = if case.direction.is_some() { Ok(()) } else { mechanism.probe() };
     probed.map_err(|missing| {
         let message = format!("not available here: {}", missing.message);
         CaseError::stated(ErrorKind::Unavailable, message).with_remedy(missing.remedy)

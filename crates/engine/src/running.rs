@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use mechanism::{Channel, Endpoint, Granted, Meeting, MeetingMode, TrialKey};
-use model::{CaseError, ErrorKind, NoSample, Tasks, Toward};
+use model::{CaseError, Direction, ErrorKind, NoSample, Tasks};
 use process::{Child, wait_for_all};
 
 use crate::channels::{granted_to_all, no_task, open_all, open_error, request};
@@ -71,7 +71,7 @@ impl<'t> Running<'t> {
             let text = "cannot be measured between two hosts";
             CaseError::stated(ErrorKind::Unsupported, text).with_remedy("tcp".to_owned())
         })?;
-        let is_initiator = setup.case.toward == Some(Toward::Peer);
+        let is_initiator = setup.case.direction == Some(Direction::Peer);
         let meeting = Meeting { mode, key, is_initiator };
         let mut end = Some(open_end(&request(setup), &meeting).map_err(open_error)?);
         let page = shared_page(1)?;
@@ -147,7 +147,7 @@ impl<'t> Running<'t> {
     /// Reports to the other host, if its end sent, what arrived here.
     pub(crate) fn confirm(&mut self, received: &EndpointReport) -> Result<(), CaseError> {
         match &mut self.peer {
-            Some(peer) if self.setup.case.toward == Some(Toward::Here) => peer.confirm(received),
+            Some(peer) if self.setup.case.direction == Some(Direction::Here) => peer.confirm(received),
             _ => Ok(()),
         }
     }

@@ -80,7 +80,7 @@ pub(crate) fn make_sample(
     };
     let several = case.load.pairs.is_some() || case.load.shares_an_end();
     // The times of another host are not those of this clock.
-    let last = ends.last().next().filter(|_| !several && case.toward.is_none());
+    let last = ends.last().next().filter(|_| !several && case.direction.is_none());
     let sixteenths = last.into_iter().flat_map(|last| &last.sixteenths_ns);
     Ok(Sample {
         round,

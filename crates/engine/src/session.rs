@@ -31,7 +31,7 @@ const DISTURBED_TRIES: u32 = 3;
 const WARM_UP_PART: f64 = 0.25;
 
 /// Runs the cases of a plan on the given CPUs, and `others` in the same rounds, whose cases follow those of the plan. `far` is another host,
-/// which runs one end of each case that has a `toward`. Returns the trials that were finished, even if the run was stopped.
+/// which runs one end of each case that has a direction. Returns the trials that were finished, even if the run was stopped.
 ///
 /// Must be called from a process with one thread: trials are forked from it.
 pub fn run<'r>(

@@ -18,7 +18,7 @@ pub(crate) fn stall_max(case: &Case) -> Duration {
 
 /// The error of a trial whose ends have moved nothing for `limit`; `progress` is that of all of them.
 pub(crate) fn hung(case: &Case, limit: Duration, progress: u64) -> CaseError {
-    if case.toward.is_some() {
+    if case.direction.is_some() {
         let text = format!("nothing moves between the hosts for {} s", limit.as_secs());
         return CaseError::new(ErrorKind::Hung, text);
     }

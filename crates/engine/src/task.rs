@@ -78,9 +78,9 @@ fn run_task(
     let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
     let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
     // Each of two hosts has one task.
-    let task = if case.toward.is_some() { 0 } else { pair * tasks(case) + index };
+    let task = if case.direction.is_some() { 0 } else { pair * tasks(case) + index };
     // With a chain or with many senders or receivers the CPUs are not compared: there is no single other end.
-    let cpus = (tasks(case) == 2 && case.relays == 0 && case.toward.is_none())
+    let cpus = (tasks(case) == 2 && case.relays == 0 && case.direction.is_none())
         .then(|| (page.cpu(task), page.cpu(pair * tasks(case) + 1 - index)));
     let pings = case.workload == Workload::PingPong && index == 0;
     let pace = |rate| Pace::new(rate, setup.paced_client, if pings { latency_histogram() } else { None });
@@ -107,7 +107,7 @@ fn run_task(
         Consumer::new(case.data, case.check, tile, receives, buffering(align.receiver))
     };
     // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
-    let counts_each = case.toward.is_some() || case.load.is_requested();
+    let counts_each = case.direction.is_some() || case.load.is_requested();
     let unit = if counts_each { ReportUnit::Each } else { ReportUnit::ManyIfSmall };
     let mut transfer = Transfer {
         blocks,

@@ -108,7 +108,7 @@ words! {
 
 words! {
     /// The direction of a stream between two hosts; for round trips, the direction of the requests.
-    pub enum Toward {
+    pub enum Direction {
         /// From this host to the other.
         Peer = "to-peer",
         /// From the other host to this one.
@@ -131,7 +131,7 @@ macro_rules! axes {
         }
     )+};
 }
-axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check", Toward "direction");
+axes!(Workload "workload", Tasks "tasks", Wait "wait", DataLevel "data level", Check "check", Direction "direction");
 
 /// The CPUs of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -266,7 +266,7 @@ macro_rules! serde_as_text {
     )+};
 }
 pub(crate) use serde_as_text;
-serde_as_text!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Toward);
+serde_as_text!(Workload, Tasks, Wait, DataLevel, Check, Placement, PayloadKind, Direction);
 
 #[cfg(test)]
 mod tests {

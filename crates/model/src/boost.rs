@@ -18,7 +18,8 @@ pub struct BoostRecord {
     /// The command's status as a shell shows it; `null` with `--pid`.
     pub status: Option<i32>,
     /// Number of samples of processes and pipes.
-    pub looks: u64,
+    #[serde(rename = "looks")]
+    pub samples: u64,
     /// CPU time that watching took.
     pub cpu_ns: u64,
     /// Every pipe that was enlarged.

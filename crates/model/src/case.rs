@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alignment, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Toward, Wait, Workload};
+use crate::{Alignment, Check, DataLevel, Direction, PayloadKind, Placement, Spec, Tasks, Wait, Workload};
 
 /// How much one trial moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ pub struct Case {
     /// Copying tasks between the two ends (`--chain`).
     pub relays: u32,
     /// The direction if one end is on another host (`--peer`); `None` if both are on this host.
-    pub toward: Option<Toward>,
+    pub direction: Option<Direction>,
     /// Its load.
     pub load: Load,
     /// What each pair and each sender moves in a trial.
@@ -130,7 +130,7 @@ impl Case {
             block_bytes: 64 << 10,
             align: Alignment::default(),
             relays: 0,
-            toward: None,
+            direction: None,
             load: Load::default(),
             amount: Amount::Adaptive,
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
-use AxisDisplay::{Elsewhere, LabelledRows, Lists, Rows};
+use AxisDisplay::{LabelledRows, Lists, Otherwise, Rows};
 use AxisGroup::{Case, Further, Load, Peer, Worker};
 
 use crate::{Alignment, ByteSize, CaseRecord, Spec};
@@ -50,7 +50,7 @@ pub enum AxisDisplay {
     /// As rows of one list; the label always names the value.
     LabelledRows,
     /// In another way: in the row's name, in a sentence or in a column.
-    Elsewhere,
+    Otherwise,
 }
 
 /// A property of a case: it identifies the case, or follows from such properties.
@@ -72,11 +72,11 @@ pub struct Axis {
 /// Every axis, in the order of CSV.
 pub const AXES: &[Axis] = &[
     follows("mechanism", Case, |case| word(case.mechanism.clone())),
-    axis("spec", "spec", Case, Elsewhere, |case| word(case.spec.to_string())),
-    axis("role", "role", Case, Elsewhere, |case| word(case.role.word())),
-    axis("writer", "writer", Worker, Elsewhere, |case| word(case.worker.as_ref()?.writer.label())),
-    axis("reader", "reader", Worker, Elsewhere, |case| word(case.worker.as_ref()?.reader.label())),
-    axis("workload", "workload", Case, Elsewhere, |case| word(case.workload.word())).option(),
+    axis("spec", "spec", Case, Otherwise, |case| word(case.spec.to_string())),
+    axis("role", "role", Case, Otherwise, |case| word(case.role.word())),
+    axis("writer", "writer", Worker, Otherwise, |case| word(case.worker.as_ref()?.writer.label())),
+    axis("reader", "reader", Worker, Otherwise, |case| word(case.worker.as_ref()?.reader.label())),
+    axis("workload", "workload", Case, Otherwise, |case| word(case.workload.word())).option(),
     axis("tasks", "tasks", Case, Lists, |case| word(case.tasks.word())).option(),
     axis("placement", "place", Case, Lists, |case| word(case.placement.to_string())).option(),
     follows("cpus", Case, |case| word(case.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))),
@@ -85,17 +85,17 @@ pub const AXES: &[Axis] = &[
     axis("check", "check", Case, Rows, |case| word(case.check?.word())).option(),
     axis("payload", "payload", Case, Rows, |case| word(case.payload.to_string())).option(),
     axis("block_bytes", "block", Case, Lists, |case| Some(AxisValue::Bytes(case.block_bytes))).option(),
-    axis("start", "start", Further, Elsewhere, |case| word(case.worker.as_ref()?.start.word())),
-    axis("warmup_bytes", "warm-up", Further, Elsewhere, |case| {
+    axis("start", "start", Further, Otherwise, |case| word(case.worker.as_ref()?.start.word())),
+    axis("warmup_bytes", "warm-up", Further, Otherwise, |case| {
         Some(AxisValue::Bytes(case.worker.as_ref()?.warmup_bytes))
     }),
     axis("relays", "chain", Further, Rows, |case| Some(AxisValue::Count(case.relays))).option(),
     axis("align", "align", Further, Rows, |case| Some(AxisValue::Ends(case.align))).option(),
-    axis("pairs", "pairs", Load, Elsewhere, |case| case.pairs.map(AxisValue::Count)).option(),
-    axis("senders", "senders", Load, Elsewhere, |case| case.senders.map(AxisValue::Count)).option(),
-    axis("receivers", "receivers", Load, Elsewhere, |case| case.receivers.map(AxisValue::Count)).option(),
-    axis("rate_per_s", "rate", Load, Elsewhere, |case| case.rate_per_s.map(AxisValue::PerSecond)).option(),
-    axis("direction", "direction", Peer, LabelledRows, |case| word(case.toward?.word())),
+    axis("pairs", "pairs", Load, Otherwise, |case| case.pairs.map(AxisValue::Count)).option(),
+    axis("senders", "senders", Load, Otherwise, |case| case.senders.map(AxisValue::Count)).option(),
+    axis("receivers", "receivers", Load, Otherwise, |case| case.receivers.map(AxisValue::Count)).option(),
+    axis("rate_per_s", "rate", Load, Otherwise, |case| case.rate_per_s.map(AxisValue::PerSecond)).option(),
+    axis("direction", "direction", Peer, LabelledRows, |case| word(case.direction?.word())),
     follows("congestion_control", Peer, |case| word(case.congestion_control.clone()?)),
 ];
 
@@ -145,21 +145,21 @@ impl CaseRecord {
     }
 }
 
-type Value = fn(&CaseRecord) -> Option<AxisValue>;
+type ValueOf = fn(&CaseRecord) -> Option<AxisValue>;
 
 const fn axis(
     column: &'static str,
     name: &'static str,
     group: AxisGroup,
     shown: AxisDisplay,
-    value: Value,
+    value: ValueOf,
 ) -> Axis {
     Axis { column, name: Some(name), is_option: false, group, shown, value }
 }
 
 /// A column that is not part of the identity: it follows from other axes, or was found while measuring.
-const fn follows(column: &'static str, group: AxisGroup, value: Value) -> Axis {
-    Axis { name: None, ..axis(column, "", group, Elsewhere, value) }
+const fn follows(column: &'static str, group: AxisGroup, value: ValueOf) -> Axis {
+    Axis { name: None, ..axis(column, "", group, Otherwise, value) }
 }
 
 fn word(word: impl Into<Cow<'static, str>>) -> Option<AxisValue> {
@@ -169,7 +169,7 @@ fn word(word: impl Into<Cow<'static, str>>) -> Option<AxisValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Toward, WorkerCase, WorkerEnd, WorkerStart};
+    use crate::{Direction, WorkerCase, WorkerEnd, WorkerStart};
 
     /// Fields of a case that are figures of it, or follow from the figures.
     const FIGURES: [&str; 10] = [
@@ -216,7 +216,7 @@ mod tests {
             noise: None,
             outliers: 0,
             error: None,
-            toward: Some(Toward::Peer),
+            direction: Some(Direction::Peer),
             congestion_control: Some("cubic".to_owned()),
             pairs: Some(2),
             senders: Some(2),

@@ -20,7 +20,8 @@ pub struct CompareRecord {
     /// Untimed runs of each pipeline before the trials.
     pub warmup: u32,
     /// Number of interim analyses that decided whether to end early; `null` in records of earlier versions, which had none.
-    pub looks: Option<u32>,
+    #[serde(rename = "looks")]
+    pub analyses: Option<u32>,
     /// Duration of all trials, including the untimed ones, in seconds; `null` in records of earlier versions.
     pub elapsed_s: Option<f64>,
     /// Whether the order of any two results of one ranking is certain; `null` if there is only one result, and in records of earlier

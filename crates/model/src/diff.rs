@@ -20,7 +20,8 @@ pub struct DiffRecord {
     /// Whether trials of both alternated, so that old and new figures are paired; else they are of two runs, one after the other.
     pub paired: bool,
     /// Number of interim analyses, at each of which the comparison could have stopped.
-    pub looks: u32,
+    #[serde(rename = "looks")]
+    pub analyses: u32,
     /// Facts in which the hosts differ, each as "name: old, new"; empty if both are one host.
     pub hosts_differ: Vec<String>,
     /// The share by which a figure may become worse (`--fail-over`), in percent; 0 or absent: every change that is found is a regression.
@@ -275,25 +276,25 @@ impl CompareResult {
     /// The identity of a pipeline over a link, without the conditions of the whole comparison.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let words = [("spec", &self.via), ("pipeline", &self.pipeline)];
-        let words = words.into_iter().map(|(name, word)| (name.to_owned(), word.clone()));
+        let owned_words = words.into_iter().map(|(name, word)| (name.to_owned(), word.clone()));
         let parameters = self.parameters.iter().map(|(name, value)| (format!("-P {name}"), value.clone()));
-        words.chain(parameters).collect()
+        owned_words.chain(parameters).collect()
     }
 }
 
 impl BenchRecord {
     /// The identity of one of its cases; if one end was on another host, with that host.
     pub fn identity(&self, case: &CaseRecord) -> BTreeMap<String, String> {
-        let peer = self.peer.as_ref().filter(|_| case.toward.is_some());
-        let peer = peer.map(|peer| ("peer".to_owned(), peer.name.clone()));
-        case.identity().into_iter().chain(peer).collect()
+        let peer = self.peer.as_ref().filter(|_| case.direction.is_some());
+        let peer_field = peer.map(|peer| ("peer".to_owned(), peer.name.clone()));
+        case.identity().into_iter().chain(peer_field).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Host, PeerRecord, Settings, Spec, Tool, Toward};
+    use crate::{Direction, Host, PeerRecord, Settings, Spec, Tool};
 
     fn change(figure: DiffFigure, kind: ChangeKind, low: f64, high: f64) -> CaseChange {
         CaseChange { figure, kind, low: Some(low), high: Some(high), ..CaseChange::default() }
@@ -446,7 +447,7 @@ mod tests {
         };
         let here = CaseRecord::new(Spec::plain("tcp"));
         assert_eq!(record.identity(&here), here.identity());
-        let there = CaseRecord { toward: Some(Toward::Peer), ..here };
+        let there = CaseRecord { direction: Some(Direction::Peer), ..here };
         let identity = record.identity(&there);
         assert_eq!((identity["peer"].as_str(), identity["spec"].as_str()), ("box", "tcp"));
     }

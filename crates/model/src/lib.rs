@@ -43,7 +43,7 @@ mod why;
 mod worker;
 
 pub use alignment::Alignment;
-pub use axes::{Check, DataLevel, PayloadKind, Placement, Tasks, Toward, UnknownWord, Wait, Workload};
+pub use axes::{Check, DataLevel, Direction, PayloadKind, Placement, Tasks, UnknownWord, Wait, Workload};
 pub use boost::{BoostRecord, BoostedPipe, NamedProcess, SlowBuffer};
 pub use bottleneck::{Bottleneck, Cause, NoPipeline, StageShare, Tip};
 pub use case::{Amount, Case, Load, Role};

@@ -138,9 +138,9 @@ impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // As [`parse_size`] reads them: EiB is not among them.
         let units = [(1024u64, &BINARY_UNITS[..6]), (1000, &DECIMAL_UNITS[..])].into_iter();
-        let units = units
+        let named_sizes = units
             .flat_map(|(base, names)| (0..).zip(names).map(move |(power, name)| (base.pow(power), name)));
-        let exact = units.filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
+        let exact = named_sizes.filter(|(unit, _)| self.0 >= *unit && self.0.is_multiple_of(*unit));
         // 10 GB are also a whole number of KiB, but that is longer. The first of the shortest is binary.
         let shortest = exact.min_by_key(|(unit, _)| (self.0 / unit).to_string().len());
         match shortest {

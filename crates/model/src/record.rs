@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alignment, Case, Check, DataLevel, Host, Load, PayloadKind, Placement, Recommendation, Role, Sample,
-    Spec, Tasks, Toward, Wait, WorkerCase, Workload,
+    Alignment, Case, Check, DataLevel, Direction, Host, Load, PayloadKind, Placement, Recommendation, Role,
+    Sample, Spec, Tasks, Wait, WorkerCase, Workload,
 };
 
 /// The name and version of the record format.
@@ -196,8 +196,8 @@ pub struct CaseRecord {
     #[serde(default)]
     pub relays: u32,
     /// The direction if one end was on another host (`--peer`); absent if both were on this host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub toward: Option<Toward>,
+    #[serde(rename = "toward", skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
     /// The sender's congestion control (tcp(7)), if one end was on another host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
@@ -273,7 +273,7 @@ impl From<Case> for CaseRecord {
             block_bytes: case.block_bytes,
             align: case.align,
             relays: case.relays,
-            toward: case.toward,
+            direction: case.direction,
             congestion_control: None,
             pairs: case.load.pairs,
             senders: case.load.senders,

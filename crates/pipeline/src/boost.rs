@@ -160,7 +160,7 @@ fn record(head: RecordHead, pid: i32, began: Instant, pace: &Pace) -> BoostRecor
         pid,
         wall_ns: began.elapsed().as_nanos() as u64,
         status: None,
-        looks: 0,
+        samples: 0,
         cpu_ns: pace.cost().as_nanos() as u64,
         boosted: Vec::new(),
         refused: None,

@@ -10,7 +10,7 @@ use crate::estimate::quantity;
 use crate::limits::{GAIN_MIN, SUGGESTIONS_MAX};
 use crate::lists::{distinct, first_names};
 use crate::verdict::{Findings, times_as_fast, verdict};
-use crate::view::{RankedRow, View, ranked};
+use crate::view::{RankedRow, Ranking, View, ranked};
 use crate::words::whereabouts;
 use crate::{languages, numbers, offsets, words};
 
@@ -59,8 +59,8 @@ fn wide(record: &BenchRecord) -> Option<String> {
     let wild = |case: &&CaseRecord| {
         case.noise == Some(NoiseLevel::Wild) && case.samples.len() >= ENOUGH_FOR_95_PERCENT && !is_mixed(case)
     };
-    let wild = ranked(record).filter(wild).count();
-    (wild >= 2 || (wild == 1 && measured <= 3)).then(|| {
+    let wild_count = ranked(record).filter(wild).count();
+    (wild_count >= 2 || (wild_count == 1 && measured <= 3)).then(|| {
         let more = match record.settings.precision_percent {
             // They were measured until the time or the trials were used up.
             Some(percent) if percent <= PRECISION_PERCENT => {
@@ -68,8 +68,8 @@ fn wide(record: &BenchRecord) -> Option<String> {
             }
             _ => format!("hosepipe bench --precision {PRECISION_PERCENT} measures until they are narrower"),
         };
-        let are = if wild == 1 { "interval is" } else { "intervals are" };
-        format!("{wild} of {measured} {are} wider than ±15 %: {more}.")
+        let are = if wild_count == 1 { "interval is" } else { "intervals are" };
+        format!("{wild_count} of {measured} {are} wider than ±15 %: {more}.")
     })
 }
 
@@ -150,14 +150,14 @@ fn one_core(view: &View) -> Option<String> {
         return None;
     }
     let trips = || {
-        ranked(view.record).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
+        ranked(view.record()).filter(|case| case.workload == Workload::PingPong && case.latency_ns.is_some())
     };
-    let woken = |case: &&CaseRecord| {
-        figure::median_of(case, figure::voluntary_switches_per_block)
-            .is_some_and(|sleeps| sleeps >= SLEEPS_PER_ROUND_TRIP)
+    let wakes_another_cpu = |case: &&CaseRecord| {
+        let sleeps = figure::median_of(case, figure::voluntary_switches_per_block);
+        let is_on_two = case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
+        is_on_two && sleeps.is_some_and(|sleeps| sleeps >= SLEEPS_PER_ROUND_TRIP)
     };
-    let apart = |case: &&CaseRecord| case.tasks != Tasks::Single && shared_cpu(case) == Some(false);
-    let far = trips().filter(apart).filter(woken).min_by_key(|case| case.spec.mechanism != "pipe")?;
+    let far = trips().filter(wakes_another_cpu).min_by_key(|case| case.spec.mechanism != "pipe")?;
     let is_counterpart = |case: &&CaseRecord| {
         case.placement == Placement::Same
             && (&case.spec, case.tasks, case.data, case.block_bytes, case.wait)
@@ -179,7 +179,7 @@ fn one_core(view: &View) -> Option<String> {
 
 /// The mechanisms that failed because of a limit of this machine.
 fn limits(view: &View) -> Option<String> {
-    let limited = ranked(view.record)
+    let limited = ranked(view.record())
         .filter(|case| case.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Limit))
         .map(|case| format!("`{}`", case.spec));
     let names = distinct(limited);
@@ -206,10 +206,9 @@ fn sockets(view: &View) -> Option<String> {
 
 /// The fastest checked row, if untouched or unchecked figures are beside checked ones.
 fn fastest_checked(view: &View) -> Option<String> {
-    if view.common(|ranking| ranking.axes.data).is_some() {
-        return None;
-    }
-    let ranking = view.rankings.iter().find(|ranking| ranking.axes.data == DataLevel::Verify)?;
+    let is_checked = |ranking: &&Ranking| ranking.axes.data == DataLevel::Verify;
+    let ranking = view.rankings.iter().find(is_checked)?;
+    view.rankings.iter().find(|ranking| !is_checked(ranking))?;
     let best = ranking.rows.first()?;
     Some(format!(
         "With every byte checked, the fastest by the medians is `{}`, {} (hosepipe bench {} --data verify).",

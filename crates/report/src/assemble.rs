@@ -30,8 +30,10 @@ pub fn page(records: &[Loaded], view_of: ViewOf) -> Document {
     let labels = labels::labels(&records.iter().map(|loaded| loaded.name.as_str()).collect::<Vec<&str>>());
     // A record that is the only one of its kind needs no name.
     let kind = |at: usize| std::mem::discriminant(&records[at].record);
-    let alone = |at: usize| (0..records.len()).all(|other| other == at || kind(other) != kind(at));
-    let label = |at: usize| if alone(at) { "" } else { labels[at].as_str() };
+    let label = |at: usize| {
+        let alone = (0..records.len()).all(|other| other == at || kind(other) != kind(at));
+        if alone { "" } else { labels[at].as_str() }
+    };
     let source = |at: usize| Some(Source { label: label(at), record: bench(&records[at].record)? });
     let sources: Vec<Source> = (0..records.len()).filter_map(source).collect();
     let mut sections = bench::sections(&sources);

@@ -94,7 +94,7 @@ pub(crate) fn recommended(recommendation: &Recommendation) -> Vec<Block> {
 
 /// A ranking, or the rankings of a sweep, as tables with their floors and ceilings.
 fn group_tables(view: &View, group: &[Ranking]) -> Vec<Table> {
-    let interrupted = view.record.settings.interrupted;
+    let interrupted = view.record().settings.interrupted;
     let mut tables = match group {
         [ranking] => vec![columns::table(ranking, interrupted)],
         rankings => sweep::tables(rankings, interrupted),

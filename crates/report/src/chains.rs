@@ -51,8 +51,8 @@ fn section(seen: &TopSnapshot, context: &Context) -> Section {
         let drawing = lines(chain).into_iter().map(|line| line.pieces.join(" "));
         let sentences = sentences(chain, seen.elapsed_ns);
         if context.is_page() {
-            let figure = chart(seen, chain, format!("chain-{}-{at}", context.number));
-            section.blocks.extend(figure.map(Block::Chart));
+            let chart = chart(seen, chain, format!("chain-{}-{at}", context.number));
+            section.blocks.extend(chart.map(Block::Chart));
             let mut table = Table { title: drawing.collect::<Vec<String>>().join("; "), ..table(chain) };
             // On a page the last column is beside the name: a phone shows the first two columns.
             let last = table.columns.len() - 1;
@@ -277,9 +277,9 @@ pub(crate) fn whose(stage: &ChainStage) -> String {
 /// The tokens of a jobserver: how many are free, and which makes hold the others.
 fn tokens(jobserver: &Jobserver) -> String {
     let holders = jobserver.makes.iter().filter(|make| make.held_tokens > 0);
-    let holders =
+    let holder_texts =
         holders.map(|make| format!("make {} holds {}", make.pid, count(make.held_tokens as usize, "token")));
-    let held = joined_if_any(holders, ", ").unwrap_or_else(|| "none is held".to_owned());
+    let held = joined_if_any(holder_texts, ", ").unwrap_or_else(|| "none is held".to_owned());
     let free = jobserver.free_tokens.map_or_else(|| UNKNOWN.to_owned(), |free| free.to_string());
     let makes: Vec<String> = jobserver.makes.iter().map(|make| make.pid.to_string()).collect();
     let (name, makes) = (one_line(&jobserver.name), makes.join(", "));

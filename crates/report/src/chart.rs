@@ -53,7 +53,7 @@ pub enum ChartData {
 
 /// An axis: what it shows, in which unit, and how it is divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Axis {
+pub struct ChartAxis {
     /// What it shows, as in "block size".
     pub label: String,
     /// The unit of its values.
@@ -62,7 +62,7 @@ pub struct Axis {
     pub scale: Scale,
 }
 
-impl Axis {
+impl ChartAxis {
     /// An axis with a label.
     pub fn new(label: impl Into<String>, unit: Unit, scale: Scale) -> Self {
         Self { label: label.into(), unit, scale }
@@ -74,9 +74,9 @@ impl Axis {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
     /// The axis along the bottom.
-    pub x_axis: Axis,
+    pub x_axis: ChartAxis,
     /// The axis along the left.
-    pub y_axis: Axis,
+    pub y_axis: ChartAxis,
     /// The lines, in the order of the legend.
     pub series: Vec<Series>,
 }
@@ -122,7 +122,7 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
     /// The axis of the values.
-    pub axis: Axis,
+    pub axis: ChartAxis,
     /// Bars in groups, from top to bottom.
     pub groups: Vec<BarGroup>,
     /// Values to compare the bars with, drawn as vertical lines.
@@ -146,7 +146,7 @@ pub struct Bar {
     /// The origin of its number.
     pub style: SeriesStyle,
     /// The number, or why there is none.
-    pub cell: Cell,
+    pub cell: ChartCell,
     /// Each sample, drawn as a dot; empty if only the summary is known.
     pub samples: Vec<f64>,
 }
@@ -174,12 +174,12 @@ pub struct Heat {
     /// The columns' names.
     pub columns: Vec<String>,
     /// Row by row, as many cells as there are columns.
-    pub cells: Vec<Vec<Cell>>,
+    pub cells: Vec<Vec<ChartCell>>,
 }
 
 /// The value of a bar or of a cell of a matrix.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Cell {
+pub struct ChartCell {
     /// The value; if there is none, `note` says why.
     pub value: Option<f64>,
     /// Lower end of its interval.
@@ -223,13 +223,13 @@ impl Point {
     }
 
     /// The number as that of a bar or of a cell of a matrix.
-    fn cell(&self) -> Cell {
+    fn cell(&self) -> ChartCell {
         let Self { y, low, high, n, .. } = *self;
-        Cell { value: Some(y), low, high, n, note: String::new() }
+        ChartCell { value: Some(y), low, high, n, note: String::new() }
     }
 }
 
-impl Cell {
+impl ChartCell {
     /// A value with the ends of its interval, and the number of its samples; or only a note why there is none.
     pub fn new(found: Option<[f64; 3]>, samples: usize, note: String) -> Self {
         let [value, low, high] = found.map_or([None; 3], |found| found.map(Some));

@@ -4,7 +4,7 @@ use model::{CaseRecord, Workload};
 use stats::tail::Tail;
 use stats::{TrialGroup, TrialsByCpus, bound_of, figure};
 
-use crate::estimate::{estimated, quantity, shown};
+use crate::estimate::{estimated, median_value, quantity, shown};
 use crate::granted;
 use crate::interval::{Estimated, common_unit};
 use crate::limits::BAR_COLUMNS;
@@ -48,7 +48,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         sheet.add(col("CPU/block").drop(2), |row| cpu_per_block(row.stream()?));
         sheet.add(col("CPU/trip").drop(3), |row| cpu_per_block(row.round_trip()?));
         sheet.add(col("per block").drop(15), |row| {
-            figure::median_of(row.stream()?, figure::elapsed_per_block_ns).map(|ns| Unit::Ns.of(ns))
+            median_value(row.stream()?, figure::elapsed_per_block_ns, Unit::Ns)
         });
         if ranking.pinned.is_none() {
             sheet.add(col("bound by").drop(8), |row| bound(row.stream()?));
@@ -129,7 +129,7 @@ pub(crate) fn group_value(group: TrialGroup, workload: Workload) -> Value {
 
 /// Segments that the sender sent again in the median trial, on the way to another host.
 fn retransmits(case: &CaseRecord) -> Option<Value> {
-    figure::median_of(case, |sample| Some(sample.retransmits? as f64)).map(|count| Unit::Many.of(count))
+    median_value(case, |sample| Some(sample.retransmits? as f64), Unit::Many)
 }
 
 /// The failure and its remedy, once for each different reason of a row. Names the cases if others of the row did not fail.

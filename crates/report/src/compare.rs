@@ -77,7 +77,7 @@ fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
     lead
 }
 
-/// The results on a page: a figure for each pipeline over several links, and for each link with several pipelines.
+/// The results on a page: a chart for each pipeline over several links, and for each link with several pipelines.
 fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
         results.iter().map(|result| links::bar(name(result), result)).collect()
@@ -87,14 +87,16 @@ fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], nu
     let rankings_tables =
         rankings.iter().map(|(via, results)| titled(&via_in_words(via), pipelines::table(results)));
     let tables: Vec<Table> = link_tables.chain(rankings_tables).collect();
-    let tables = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
+    let folded = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
     let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
     let of_pipelines =
         rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
-    let figures = of_links.chain(of_pipelines).enumerate();
-    let figures = figures.map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what));
-    figures.map(Block::Chart).chain(tables).collect()
+    let charts = of_links.chain(of_pipelines).enumerate();
+    let charts = charts
+        .map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what))
+        .map(Block::Chart);
+    charts.chain(folded).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.
@@ -251,7 +253,7 @@ mod tests {
             ..CompareResult::new("a | b", via)
         };
         let mut results: Vec<CompareResult> = trials.iter().map(result).collect();
-        stats::summarise_times(&mut results, 1, stats::Looks::Once);
+        stats::summarise_times(&mut results, 1, stats::Analyses::Once);
         CompareRecord { seed: 1, trials: 8, warmup: 0, results, ..CompareRecord::default() }
     }
 

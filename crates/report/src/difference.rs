@@ -139,8 +139,8 @@ fn tables(record: &DiffRecord, judged: &[&CaseChange]) -> [Table; 2] {
         rank(one).cmp(&rank(other)).then_with(|| larger_first(one, other))
     });
     model::sort_by(&mut steady, |one, other| name(one).cmp(name(other)));
-    let apart = distinguishing_fields(judged);
-    [changed, steady].map(|rows| table(record, &rows, &apart))
+    let fields = distinguishing_fields(judged);
+    [changed, steady].map(|rows| table(record, &rows, &fields))
 }
 
 /// The larger change first.
@@ -165,9 +165,9 @@ fn distinguishing_fields(judged: &[&CaseChange]) -> Vec<String> {
     others.filter(|field| is_apart(field)).cloned().collect()
 }
 
-fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Table {
+fn table(record: &DiffRecord, changes: &[&CaseChange], fields: &[String]) -> Table {
     let mut sheet = Sheet::new(changes);
-    columns(&mut sheet, record, apart);
+    columns(&mut sheet, record, fields);
     let mut table = sheet.table();
     for (row, change) in table.rows.iter_mut().zip(changes) {
         let total = stats::total_change(change).map(|total| {
@@ -181,10 +181,10 @@ fn table(record: &DiffRecord, changes: &[&CaseChange], apart: &[String]) -> Tabl
     table
 }
 
-/// The columns of changes; `apart` names the fields in which cases of one spec differ.
-fn columns(sheet: &mut Sheet<&CaseChange>, record: &DiffRecord, apart: &[String]) {
+/// The columns of changes; `fields` names the fields in which cases of one spec differ.
+fn columns(sheet: &mut Sheet<&CaseChange>, record: &DiffRecord, fields: &[String]) {
     sheet.add(col("case").csv(SPEC).fit(Fit::Spec), |change| Some(name(change).into()));
-    for field in apart {
+    for field in fields {
         sheet.add(col(field).left().fit(Fit::Cut), |change| {
             Some(change.case.get(field).map_or(Value::EMPTY, Value::from))
         });
@@ -309,14 +309,14 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         if unit == DiffUnit::Run {
             return format!("Too few: a figure is compared if {RUNS_MIN} runs of each side or more have it.");
         }
-        let needed = figures_needed(comparable, record.looks, record.paired);
+        let needed = figures_needed(comparable, record.analyses, record.paired);
         format!(
             "Too few: among {figures} no change can be distinguished from chance with so few trials, however large it is. It takes \
              {needed} {trials} (`--trials {needed}`)."
         )
     });
     let opposite = judged.iter().find(|change| unit != DiffUnit::Run && is_opposite_of_medians(change));
-    let opposite = opposite.map(|change| {
+    let contrary = opposite.map(|change| {
         format!(
             "A change is the middle {changes} (Hodges and Lehmann), and may differ from that between the two medians, as for {} {} here: \
              trials vary by more than this.",
@@ -333,12 +333,13 @@ fn remarks(record: &DiffRecord, judged: &[&CaseChange]) -> Vec<String> {
         };
         format!("{files}: this compares a run with itself.")
     });
-    let looks = if record.looks > 1 { format!(", tested {} times", record.looks) } else { String::new() };
+    let analyses =
+        if record.analyses > 1 { format!(", tested {} times", record.analyses) } else { String::new() };
     let p = (comparable > 0).then(|| {
-        format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{looks} (Holm).")
+        format!("p: the chance of such a difference if nothing had changed, corrected for {figures}{analyses} (Holm).")
     });
     let moved = facts::moved_controls(record).filter(|_| record.paired);
-    [same, too_few, moved, opposite, facts::assumption(record, judged), p].into_iter().flatten().collect()
+    [same, too_few, moved, contrary, facts::assumption(record, judged), p].into_iter().flatten().collect()
 }
 
 /// Whether both sides are one run: the same file is given twice, or a copy of it.

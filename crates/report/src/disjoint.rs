@@ -32,9 +32,9 @@ fn identities(record: &BenchRecord) -> HashSet<Key> {
 
 fn sentence((name, record): (&str, &BenchRecord)) -> String {
     let specs = distinct(ranked(record).map(|case| case.spec.to_string()));
-    let specs = if specs.is_empty() { "no case at all".to_owned() } else { first_names(&specs, 4) };
+    let known_specs = if specs.is_empty() { "no case at all".to_owned() } else { first_names(&specs, 4) };
     format!(
-        "{name} has no case in common with the other records (it has {specs}) and is shown by itself. To compare, measure the same \
+        "{name} has no case in common with the other records (it has {known_specs}) and is shown by itself. To compare, measure the same \
          mechanisms, blocks, tasks, placement and data level."
     )
 }

@@ -1,4 +1,4 @@
-//! What is shown of records, before it is a text or a page: sections of sentences, tables and figures. This file has only the types.
+//! What is shown of records, before it is a text or a page: sections of sentences, tables and charts. This file has only the types.
 //! Each kind of record makes its sections, and `render` has a file for each medium.
 
 use crate::chart::Chart;

@@ -3,7 +3,7 @@
 use model::{CaseRecord, Sample, Workload};
 use stats::{TrialGroup, TrialsByCpus, figure, paired_ratios, round_trips_by_cpus, trials_by_cpus};
 
-use crate::chart::{Axis, Bar, Cell, Scale, SeriesStyle};
+use crate::chart::{Bar, ChartAxis, ChartCell, Scale, SeriesStyle};
 use crate::interval::Estimated;
 use crate::numbers;
 use crate::reason::reason;
@@ -51,8 +51,8 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
 }
 
 impl Quantity {
-    pub(crate) fn axis(&self) -> Axis {
-        Axis::new(self.name, self.unit, self.scale)
+    pub(crate) fn axis(&self) -> ChartAxis {
+        ChartAxis::new(self.name, self.unit, self.scale)
     }
 
     /// "streams", "round trips"
@@ -98,9 +98,18 @@ pub(crate) fn paired_speeds(one: &CaseRecord, other: &CaseRecord) -> Vec<f64> {
     }
 }
 
+/// The median of a number that trials have, with its unit; `None` if none has it.
+pub(crate) fn median_value(
+    case: &CaseRecord,
+    of: impl Fn(&Sample) -> Option<f64>,
+    unit: Unit,
+) -> Option<Value> {
+    figure::median_of(case, of).map(|value| unit.of(value))
+}
+
 /// The figure for a bar or a cell of a matrix; without a figure, the reason.
-pub(crate) fn estimate_cell(case: &CaseRecord, interrupted: bool) -> Cell {
-    Cell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
+pub(crate) fn estimate_cell(case: &CaseRecord, interrupted: bool) -> ChartCell {
+    ChartCell::new(estimated(case), case.samples.len(), reason(case, interrupted).unwrap_or_default())
 }
 
 /// A bar for a case, with a dot for each trial; `note` is a remark on its figure.

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use model::{CaseRecord, FleetMeeting, FleetRecord, NoiseLevel, Role, Toward, Workload};
+use model::{CaseRecord, Direction, FleetMeeting, FleetRecord, NoiseLevel, Role, Workload};
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, median};
 use stats::fleet::{NODES_MIN, PairSpeed, Speed, middle, polished, slow_nodes, slow_nodes_below};
 
 use crate::bench::{CaseRow, cases_table};
-use crate::chart::{Cell, Chart, ChartData, Heat};
+use crate::chart::{Chart, ChartCell, ChartData, Heat};
 use crate::document::{Block, Context, Section};
 use crate::estimate::{estimate_cell, estimated, quantity};
 use crate::hosts;
 use crate::interval;
 use crate::layout::{Tone, shortened};
-use crate::lists::{distinct, first_names, joined_if_any};
+use crate::lists::{distinct, first_if_any, first_names, joined_if_any};
 use crate::numbers::{percent, time};
 use crate::sheet::{Sheet, col};
 use crate::show::{Show, histograms, indexes};
@@ -87,10 +87,13 @@ fn speed(case: &CaseRecord) -> Option<Speed> {
 /// The first case of each direction of a pair, with the ranks of sender and receiver, or of client and server.
 fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = (usize, usize, &CaseRecord)> {
     let FleetMeeting { from, to, cases, .. } = meeting;
-    [(Toward::Peer, *from, *to), (Toward::Here, *to, *from)].into_iter().filter_map(move |(way, from, to)| {
-        let mut cases = cases.iter().filter(|case| case.workload == workload && case.role == Role::Ranked);
-        cases.find(|case| case.toward == Some(way)).map(|case| (from, to, case))
-    })
+    [(Direction::Peer, *from, *to), (Direction::Here, *to, *from)].into_iter().filter_map(
+        move |(way, from, to)| {
+            let mut cases =
+                cases.iter().filter(|case| case.workload == workload && case.role == Role::Ranked);
+            cases.find(|case| case.direction == Some(way)).map(|case| (from, to, case))
+        },
+    )
 }
 
 /// The speeds of each node by itself, case by case, relative to the median node.
@@ -128,22 +131,23 @@ impl<'a> WorkloadFigures<'a> {
         let cells: Vec<_> = record.meetings.iter().flat_map(|meeting| directed(meeting, workload)).collect();
         let pairs: Vec<PairSpeed> =
             cells.iter().filter_map(|(from, to, case)| Some((*from, *to, speed(case)?))).collect();
-        let apart = polished(&pairs, record.nodes.len(), parts.len() - 1);
-        let slow_pairs = apart.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, apart.pairs[at]));
-        let mut slow_pairs: Vec<PairSpeed> = slow_pairs.collect();
-        model::sort_by(&mut slow_pairs, |one, other| one.2.found.total_cmp(&other.2.found));
-        let pairs_below = apart.slow_pairs_below();
+        let fitted = polished(&pairs, record.nodes.len(), parts.len() - 1);
+        let slow_pairs =
+            fitted.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, fitted.pairs[at]));
+        let mut slowest_first: Vec<PairSpeed> = slow_pairs.collect();
+        model::sort_by(&mut slowest_first, |one, other| one.2.found.total_cmp(&other.2.found));
+        let pairs_below = fitted.slow_pairs_below();
         let own = by_itself(record, workload);
         let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
         let all = pairs.iter().map(|pair| pair.2.relative_to(usual)).chain(own.iter().flatten().copied());
         let noisy = [all.clone().filter(Speed::is_inconclusive).count(), all.count()];
-        let nodes = std::iter::once(own).chain(apart.ends);
-        let parts = parts.iter().zip(nodes).map(|((title, words), nodes)| {
+        let nodes = std::iter::once(own).chain(fitted.ends);
+        let node_figures = parts.iter().zip(nodes).map(|((title, words), nodes)| {
             let slow = slow_nodes(&nodes);
             let below = slow_nodes_below(&nodes);
             NodeFigures { title, words, nodes, slow, below }
         });
-        Self { workload, cells, parts: parts.collect(), slow_pairs, pairs_below, noisy }
+        Self { workload, cells, parts: node_figures.collect(), slow_pairs: slowest_first, pairs_below, noisy }
     }
 
     /// The matrix; each cell a figure, or why there is none.
@@ -152,7 +156,7 @@ impl<'a> WorkloadFigures<'a> {
             return None;
         }
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
-        let mut cells = vec![vec![Cell::default(); names.len()]; names.len()];
+        let mut cells = vec![vec![ChartCell::default(); names.len()]; names.len()];
         for (from, to, case) in &self.cells {
             cells[*from][*to] = estimate_cell(case, false);
         }
@@ -166,7 +170,7 @@ impl<'a> WorkloadFigures<'a> {
             Workload::PingPong => ("Round trips between nodes", "client", "server", Unit::Ns),
         };
         let marks = interval::legend(self.cells.iter().map(|(.., case)| case.samples.len()));
-        let marks = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
+        let marks_text = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
         let chart = Heat {
             rows_label: rows.to_owned(),
             columns_label: columns.to_owned(),
@@ -180,7 +184,7 @@ impl<'a> WorkloadFigures<'a> {
             title: title.to_owned(),
             caption: format!(
                 "TCP between each two nodes, the medians; each node was in one pair at a time. A slow node shows as a row or a column, a slow \
-                 pair as a square.{marks}"
+                 pair as a square.{marks_text}"
             ),
             data: ChartData::Heat(chart),
         })
@@ -212,8 +216,8 @@ fn section(record: &FleetRecord, context: &Context) -> Section {
             let trials = kinds.iter().flat_map(|kind| &kind.cells).map(|(.., case)| case.samples.len());
             section.blocks.extend(interval::legend(trials).map(Block::Note));
         } else if !matrices.is_empty() {
-            let elsewhere = "--html shows what was measured between the nodes as a matrix.";
-            section.blocks.push(Block::Note(elsewhere.to_owned()));
+            let remark = "--html shows what was measured between the nodes as a matrix.";
+            section.blocks.push(Block::Note(remark.to_owned()));
         }
     }
     section.blocks.extend(differences(record, &kinds).map(Block::Table));
@@ -222,11 +226,11 @@ fn section(record: &FleetRecord, context: &Context) -> Section {
 }
 
 /// A matrix for a terminal. Its cells have no room for reasons, which are below it.
-fn narrow(mut figure: Chart) -> Table {
-    if let ChartData::Heat(heat) = &mut figure.data {
+fn narrow(mut chart: Chart) -> Table {
+    if let ChartData::Heat(heat) = &mut chart.data {
         heat.cells.iter_mut().flatten().for_each(|cell| cell.note.clear());
     }
-    let mut table = figure.table();
+    let mut table = chart.table();
     for column in table.columns.iter_mut().skip(1) {
         *column = col(&column.head).right().short(shortened(&column.head, 10));
     }
@@ -345,15 +349,40 @@ fn nothing_slow(kinds: &[WorkloadFigures]) -> Vec<String> {
         nodes.iter().chain(&pairs).filter(|(_, below)| *below == 0.0).map(|(title, _)| (*title).to_owned());
     let nothing = joined_if_any(seen.into_iter().flatten(), "; ")
         .map(|seen| format!("No node and no pair stands out as slow. This would have: {seen}."));
-    let unknown = joined_if_any(distinct(unknown), ", ").map(|titles| {
+    let unknown_sentence = joined_if_any(distinct(unknown), ", ").map(|titles| {
         format!("Slow nodes and pairs cannot be found by: {titles}. Figures of fewer than {ENOUGH_FOR_95_PERCENT} trials have no interval.")
     });
-    nothing.into_iter().chain(unknown).collect()
+    nothing.into_iter().chain(unknown_sentence).collect()
 }
 
 /// Which nodes are slow, or that none is, or that the figures do not say; and what failed.
 fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
-    let name = |rank: usize| record.nodes[rank].name.as_str();
+    let mut sentences = slow_ones(record, kinds);
+    let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
+    let most_known = parts(kinds).map(known).max().unwrap_or_default();
+    if most_known < NODES_MIN {
+        let nodes = count(most_known, "node");
+        sentences.push(format!(
+            "Figures of {nodes} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
+        ));
+    } else if sentences.is_empty() {
+        sentences.extend(nothing_slow(kinds));
+    }
+    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
+    if noisy > 0 {
+        let figures = count(all, "figure");
+        sentences.push(format!(
+            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
+             {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
+        ));
+    }
+    sentences.extend(failed_pairs(record));
+    sentences
+}
+
+/// A sentence for each slow node, and for the slow pairs of each kind.
+fn slow_ones(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
+    let name = |rank: usize| &record.nodes[rank].name;
     let mut sentences = Vec::new();
     let mut slow: Vec<Vec<String>> = vec![Vec::new(); record.nodes.len()];
     for part in parts(kinds) {
@@ -373,33 +402,17 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         let (what, pairs) = (quantity(kind.workload).name_of_several(), first_names(&pairs, NAMED_MAX));
         sentences.push(format!("Slow pairs, {what}: {pairs} of what their two nodes reach with others."));
     }
-    let known = |part: &NodeFigures| part.nodes.iter().filter(|own| !own.is_empty()).count();
-    let known = parts(kinds).map(known).max().unwrap_or_default();
-    if known < NODES_MIN {
-        let known = count(known, "node");
-        sentences.push(format!(
-            "Figures of {known} are too few to find slow ones: at least {NODES_MIN} nodes are needed."
-        ));
-    } else if sentences.is_empty() {
-        sentences.extend(nothing_slow(kinds));
-    }
-    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
-    if noisy > 0 {
-        let figures = count(all, "figure");
-        sentences.push(format!(
-            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
-             {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
-        ));
-    }
+    sentences
+}
+
+fn failed_pairs(record: &FleetRecord) -> Option<String> {
+    let name = |rank: usize| &record.nodes[rank].name;
     // The reason why a failed node has no pairs is in its row.
     let is_there = |rank: usize| record.nodes[rank].failure.is_none();
     let failed = |FleetMeeting { from, to, failure, .. }: &FleetMeeting| {
         let why = failure.as_ref().filter(|_| is_there(*from) && is_there(*to))?.trim_end_matches('.');
         Some(format!("{} and {} ({why})", name(*from), name(*to)))
     };
-    let failed: Vec<String> = record.meetings.iter().filter_map(failed).collect();
-    if !failed.is_empty() {
-        sentences.push(format!("Pairs without figures: {}.", first_names(&failed, NAMED_MAX)));
-    }
-    sentences
+    let failed_pairs = first_if_any(record.meetings.iter().filter_map(failed), NAMED_MAX, ", ")?;
+    Some(format!("Pairs without figures: {failed_pairs}."))
 }

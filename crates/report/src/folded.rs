@@ -24,10 +24,8 @@ impl Folded {
         let stages = grouped(record.stages.iter().map(|stage| (stage.pipeline, stage))).into_iter();
         let pipelines = stages.map(|(number, stages)| (stages, links.remove(&number).unwrap_or_default()));
         let pipelines: Vec<(Vec<&StageRecord>, Vec<&LinkRecord>)> = pipelines.collect();
-        let same: HashMap<_, usize> = grouped(pipelines.iter().map(|pipeline| (programs(pipeline), ())))
-            .into_iter()
-            .map(|(programs, each)| (programs, each.len()))
-            .collect();
+        let mut repeats: HashMap<_, usize> = HashMap::new();
+        pipelines.iter().for_each(|pipeline| *repeats.entry(programs(pipeline)).or_default() += 1);
         let empty = RunRecord { stages: Vec::new(), links: Vec::new(), ..record.clone() };
         let (mut folded, mut first_of) = (Self { record: empty, counts: Vec::new() }, HashMap::new());
         // Where each stage of the record is shown.
@@ -35,7 +33,7 @@ impl Folded {
         for pipeline in &pipelines {
             let (end, links_end) = (folded.record.stages.len(), folded.record.links.len());
             let programs = programs(pipeline);
-            let is_loop = same[&programs] >= FOLDED_MIN;
+            let is_loop = repeats[&programs] >= FOLDED_MIN;
             let first = *first_of.entry(programs).or_insert((end, links_end));
             let (stages, links) = pipeline;
             if is_loop && first.0 < end {

@@ -2,22 +2,18 @@
 //! with: the plain pipe of a case, and the floors and ceilings of a ranking.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use model::{AXES, AxisValue, BenchRecord, CaseRecord, DataLevel, Placement, Ratio, Role, Spec};
 use stats::estimate::median;
 use stats::ratio_of;
 
-use crate::document::labelled;
 use crate::estimate::paired_speeds;
 use crate::lists::{grouped, joined};
-use crate::reason::reason;
-use crate::view::{Labels, SWEEP_FROM, ranked, transports};
-use crate::{languages, offsets, words};
+use crate::view::{RankedRow, transports};
+use crate::words;
 
-/// The axes, by their columns in CSV, on which cases are equal that are shown in one chart.
-pub(crate) const COMPARED: &[&str] = &["workload", "data", "tasks", "placement", "relays"];
-/// Those on which cases are equal that are shown in one table.
+/// The axes, by their columns in CSV, on which cases are equal that are shown in one table.
 pub(crate) const OF_ONE_BLOCK: &[&str] = &["workload", "data", "tasks", "placement", "relays", "block_bytes"];
 /// Those on which cases are equal that are ranked against each other, whatever waits or spins.
 pub(crate) const OF_ONE_LOAD: &[&str] = &[
@@ -75,63 +71,29 @@ pub(crate) struct Source<'a> {
     pub(crate) record: &'a BenchRecord,
 }
 
-/// A case, its name, and the record that holds it.
-#[derive(Debug, Clone)]
-pub(crate) struct GroupRow<'a> {
-    pub(crate) source: Source<'a>,
-    pub(crate) name: String,
-    pub(crate) case: &'a CaseRecord,
-}
-
-/// Cases of some records that are shown in one chart.
+/// What one chart shows: cases of one workload, and of one placement, of a ranking or of those of a sweep.
 #[derive(Debug)]
-pub(crate) struct Group<'a>(pub(crate) Vec<GroupRow<'a>>);
-
-/// All groups of some records in their order, without the pairs of a matrix, which have a chart of their own.
-pub(crate) fn charted<'a>(sources: &[Source<'a>]) -> Vec<Group<'a>> {
-    let rows = sources.iter().flat_map(|source| {
-        let labels = Labels::without(source.record, offsets::are_swept(source.record).then_some("align"));
-        let cases = ranked(source.record).filter(|case| !languages::is_of_matrix(case));
-        cases.map(move |case| GroupRow { source: *source, name: labels.label(case), case })
-    });
-    let mut all: Vec<Group> = groups(rows, |row| row.case, COMPARED).into_iter().map(Group).collect();
-    model::sort_by_key(&mut all, |group| order(group.case()));
-    all
+pub(crate) struct ChartedCases<'v, 'a> {
+    pub(crate) rows: Vec<(&'v RankedRow<'a>, &'a CaseRecord)>,
+    /// Whether they are shown as lines over the block sizes.
+    pub(crate) is_sweep: bool,
 }
 
-impl<'a> Group<'a> {
+impl<'a> ChartedCases<'_, 'a> {
     /// The first case, which has the axes of all.
     pub(crate) fn case(&self) -> &'a CaseRecord {
-        self.0[0].case
+        self.rows[0].1
     }
 
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + Clone {
-        self.0.iter().map(|row| row.case)
-    }
-
-    /// Every block size, the smallest first.
-    pub(crate) fn blocks(&self) -> Vec<u64> {
-        self.cases().map(|case| case.block_bytes).collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    /// Whether it is shown as lines over the block sizes, not as a ranking for each.
-    pub(crate) fn is_sweep(&self) -> bool {
-        self.blocks().len() >= SWEEP_FROM
-    }
-
-    /// Whether it is shown as a table over the offsets of the buffers.
-    pub(crate) fn is_over_offsets(&self) -> bool {
-        offsets::offsets(self.cases()).len() >= SWEEP_FROM
-    }
-
-    /// The rows of one block size.
-    pub(crate) fn of_block(&self, bytes: u64) -> impl Iterator<Item = &GroupRow<'a>> {
-        self.0.iter().filter(move |row| row.case.block_bytes == bytes)
+        self.rows.iter().map(|(_, case)| *case)
     }
 
     /// The records of its cases among these.
     pub(crate) fn sources<'s>(&self, all: &'s [Source<'a>]) -> impl Iterator<Item = &'s Source<'a>> {
-        let has = |source: &&Source| self.0.iter().any(|row| std::ptr::eq(row.source.record, source.record));
+        let has = |source: &&Source| {
+            self.rows.iter().any(|(row, _)| std::ptr::eq(row.source.record, source.record))
+        };
         all.iter().filter(has)
     }
 
@@ -142,25 +104,12 @@ impl<'a> Group<'a> {
         first + text.chars().skip(1).collect::<String>().as_str()
     }
 
-    /// A title with the conditions in which it differs from the other groups of its workload.
+    /// A title with the conditions in which it differs from the other charts of its workload.
     pub(crate) fn titled(&self, title: &str, all: &[Self]) -> String {
         let own = conditions(self.cases());
-        let of_workload = all.iter().filter(|group| group.case().workload == self.case().workload);
-        let others: Vec<[String; 3]> = of_workload.map(|group| conditions(group.cases())).collect();
+        let others: Vec<[String; 3]> = all.iter().map(|other| conditions(other.cases())).collect();
         let differing = (0..own.len()).filter(|at| others.iter().any(|other| other[*at] != own[*at]));
         joined(std::iter::once(title).chain(differing.map(|at| own[at].as_str())))
-    }
-}
-
-impl GroupRow<'_> {
-    /// The name, with that of the record if there are several.
-    pub(crate) fn full_name(&self) -> String {
-        labelled(&self.name, self.source.label)
-    }
-
-    /// Why there is no figure.
-    pub(crate) fn why_not(&self) -> Option<String> {
-        reason(self.case, self.source.record.settings.interrupted)
     }
 }
 

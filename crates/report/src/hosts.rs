@@ -101,11 +101,12 @@ pub(crate) fn host_facts(host: &Host) -> Vec<(usize, String, String)> {
         ("huge pages of shared memory", host.shmem_huge_pages.clone()),
     ];
     let last = facts.len();
-    let facts = facts.into_iter().enumerate().map(|(place, (name, value))| (place, name.to_owned(), value));
+    let numbered =
+        facts.into_iter().enumerate().map(|(place, (name, value))| (place, name.to_owned(), value));
     let limits = limits(&host.limits).into_iter().map(|(name, value)| (last, name.to_owned(), value));
     let mitigation =
         |(name, state): (&String, &String)| (last, format!("{MITIGATION}{name}"), Some(state.clone()));
-    let all = facts.chain(limits).chain(host.mitigations.iter().map(mitigation));
+    let all = numbered.chain(limits).chain(host.mitigations.iter().map(mitigation));
     all.filter_map(|(place, name, value)| Some((place, name, value.filter(|text| !text.is_empty())?)))
         .collect()
 }

@@ -11,10 +11,9 @@ use std::collections::BTreeSet;
 
 use model::{BenchRecord, CaseRecord, Tasks, WorkerCase, WorkerEnd, WorkerStart};
 pub(crate) use notes::{remarks, sentences};
-use stats::figure;
 
 use crate::document::{Block, Section, labelled};
-use crate::estimate::speed;
+use crate::estimate::{median_value, speed};
 use crate::groups::{PLACED, groups};
 use crate::lists::{distinct, grouped, joined};
 use crate::reason::text;
@@ -76,12 +75,12 @@ pub(crate) fn section(record: &BenchRecord, label: &str, number: usize) -> Optio
     } else {
         let places = places(record);
         for (place, placed) in places.iter().enumerate() {
-            let apart = if places.len() > 1 { format!("; {}", ends(placed)) } else { String::new() };
-            let title = format!("By language: time, CPU time and start-up{apart}");
+            let placement = if places.len() > 1 { format!("; {}", ends(placed)) } else { String::new() };
+            let title = format!("By language: time, CPU time and start-up{placement}");
             let ranking = ranking::table(placed).map(|table| Table { title, ..table.texts() });
             blocks.extend(ranking.map(Block::Table));
             let id = format!("matrix-{number}-{place}");
-            blocks.extend(matrix::chart(record, placed, id, &apart).map(Block::Chart));
+            blocks.extend(matrix::chart(record, placed, id, &placement).map(Block::Chart));
         }
     }
     let mut known = BTreeSet::new();
@@ -131,7 +130,7 @@ fn worker(case: &CaseRecord) -> Option<&WorkerCase> {
 }
 
 fn start_up(case: &CaseRecord) -> Option<Value> {
-    figure::median_of(case, |sample| Some(sample.setup_ns as f64)).map(|ns| Unit::Ns.of(ns))
+    median_value(case, |sample| Some(sample.setup_ns as f64), Unit::Ns)
 }
 
 /// The name of a row: "C++ tuned", or for two programs "C tuned → Java tuned".

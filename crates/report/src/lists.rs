@@ -37,6 +37,16 @@ pub(crate) fn first_names(items: &[String], most: usize) -> String {
     first_of(items, most, ", ", String::clone)
 }
 
+/// The same of what may have no items: then `None`.
+pub(crate) fn first_if_any(
+    items: impl IntoIterator<Item = String>,
+    most: usize,
+    separator: &str,
+) -> Option<String> {
+    let items: Vec<String> = items.into_iter().collect();
+    (!items.is_empty()).then(|| first_of(&items, most, separator, String::clone))
+}
+
 /// The items with a separator between them; `None` if there are none.
 pub(crate) fn joined_if_any(items: impl IntoIterator<Item = String>, separator: &str) -> Option<String> {
     let items: Vec<String> = items.into_iter().collect();

@@ -1,12 +1,12 @@
-//! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and figures.
+//! Many pairs, senders or receivers, and given rates: how figures change with the load, as tables, sentences and charts.
 
 use model::{BenchRecord, CaseRecord, DataLevel, Load, Role, Tasks, Workload};
 use stats::choice::counts_server_only;
+use stats::load;
 use stats::tail::Tail;
-use stats::{figure, load};
 
-use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle};
-use crate::estimate::{estimate_value, estimated};
+use crate::chart::{Chart, ChartAxis, ChartData, Lines, Point, Scale, Series, SeriesStyle};
+use crate::estimate::{estimate_value, estimated, median_value};
 use crate::groups::{Key, OF_ONE_BLOCK, References, key};
 use crate::lists::{distinct, grouped, joined_if_any};
 use crate::reason::reason;
@@ -97,9 +97,6 @@ pub(crate) fn columns<R>(
     let mut add = |column: Column, cell: &dyn Fn(&CaseRecord) -> Option<Value>| {
         sheet.add(column, |row| cell(case_of(row)?));
     };
-    let median = |case: &CaseRecord, of: fn(&model::Sample) -> Option<f64>, unit: Unit| {
-        figure::median_of(case, of).map(|value| unit.of(value))
-    };
     let count = |number: Option<u32>| Some(Value::count(number?.into()));
     add(col("mechanism").fit(Fit::Spec), &|case| Some(case.spec.to_string().into()));
     add(col("pairs").drop(1), &|case| count(case.pairs));
@@ -112,13 +109,13 @@ pub(crate) fn columns<R>(
         load::reached_per_s(case).map(|rate| Unit::PerS.of(rate))
     });
     let each = "each: the throughput of the median one while all of them ran.";
-    let each_of = |case: &CaseRecord| median(case, load::share_bytes_per_s, Unit::BytesPerS);
+    let each_of = |case: &CaseRecord| median_value(case, load::share_bytes_per_s, Unit::BytesPerS);
     add(col("each").drop(4).legend(each), &|case| case.throughput.as_ref().and_then(|_| each_of(case)));
     add(Column::default().csv("each_bytes_per_s"), &each_of);
     add(col("× one").drop(3), &|case| times_one(case, cases).map(|times| Unit::Times.of(times)));
     let fairness = "fairness: Jain's index of their progress, 1 if all are equal.";
     add(col("fairness").csv("fairness").drop(5).legend(fairness), &|case| {
-        median(case, load::fairness, Unit::Decimals(2))
+        median_value(case, load::fairness, Unit::Decimals(2))
     });
     add(col("torn blocks").short("torn").csv("torn_share").drop(2), &torn);
     add(col("p50").drop(1), &|case| estimate_value(case).filter(|_| case.latency_ns.is_some()));
@@ -173,8 +170,8 @@ fn times_one(case: &CaseRecord, cases: &[&CaseRecord]) -> Option<f64> {
     let load = case.load();
     let [pairs, senders, receivers] = [load.pairs, load.senders, load.receivers].map(|part| part.map(|_| 1));
     let one = Load { pairs, senders, receivers, ..load };
-    let one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
-    Some(headline(case)? / headline(one)?).filter(|times| times.is_finite())
+    let case_of_one = cases.iter().find(|other| other.spec == case.spec && other.load() == one)?;
+    Some(headline(case)? / headline(case_of_one)?).filter(|times| times.is_finite())
 }
 
 /// The ceiling of streams of this block size.
@@ -251,8 +248,8 @@ fn crowded(record: &BenchRecord) -> Option<String> {
 /// How the figures change with the load, for each table in which a mechanism has two points. `number` makes their ids unique among
 /// records.
 pub(crate) fn charts(record: &BenchRecord, number: usize) -> Vec<Chart> {
-    let figures = groups(record).into_iter().enumerate();
-    figures.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
+    let tables = groups(record).into_iter().enumerate();
+    tables.filter_map(|(at, cases)| chart(&cases, number * 10 + at)).collect()
 }
 
 fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
@@ -287,7 +284,7 @@ fn chart(cases: &[&CaseRecord], number: usize) -> Option<Chart> {
     if series.iter().all(|series| series.points.len() < 2) {
         return None;
     }
-    let axis = |label, unit| Axis::new(label, unit, Scale::Log);
+    let axis = |label, unit| ChartAxis::new(label, unit, Scale::Log);
     Some(Chart {
         id: format!("load-{number}"),
         title: format!("Under load: {what}"),

@@ -1,4 +1,4 @@
-//! `--align sweep`: figures over the offsets in a page at which the buffers of the ends begin, as tables and sentences.
+//! `--align sweep`: estimates over the offsets in a page at which the buffers of the ends begin, as tables and sentences.
 
 use model::{Alignment, BenchRecord, CaseRecord};
 

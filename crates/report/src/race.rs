@@ -6,7 +6,7 @@ use stats::race::SAME_TIMES;
 use stats::{Against, Choice, Demand, RankedCase, trials_by_cpus};
 
 use crate::limits::{FACTOR_MIN, NAMES_MAX};
-use crate::lists::first_names;
+use crate::lists::{first_if_any, first_names};
 use crate::numbers;
 use crate::words::count;
 
@@ -67,11 +67,10 @@ impl RaceWords<'_> {
     /// "not told apart: `fifo` (0.94 to 1.38 times the cost), `tcp` (0.90 to 1.40 times the cost)", compared with the leader; `None` if no
     /// other one is left.
     pub fn not_told_apart(&self) -> Option<String> {
-        let open: Vec<String> =
-            self.open().map(|one| format!("{} ({})", self.name(one.at), range(one))).collect();
+        let open = self.open().map(|one| format!("{} ({})", self.name(one.at), range(one)));
         let is_leader = self.leader().is_some_and(|one| one.at == self.taken);
         let also = if is_leader { "" } else { "also " };
-        (!open.is_empty()).then(|| format!("{also}not told apart: {}", first_names(&open, NAMES_MAX)))
+        Some(format!("{also}not told apart: {}", first_if_any(open, NAMES_MAX, ", ")?))
     }
 
     /// How much more the next one costs: its name, and "costs 1.90 times as much in time and CPU (at least 1.72; 1.80 times in total)".
@@ -128,8 +127,8 @@ impl RaceWords<'_> {
                 if is_same { "the same".to_owned() } else { format!("{} times as much", times(factor)) };
             Some(format!("on {kind} {much}"))
         });
-        let words: Vec<String> = words.collect();
-        (!words.is_empty()).then(|| words.join(", "))
+        let texts: Vec<String> = words.collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
     }
 }
 

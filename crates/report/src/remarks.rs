@@ -7,22 +7,23 @@ use stats::{figure, is_mixed};
 
 use crate::estimate::{estimated, figures_by_cpus, mixture, quantity, speed};
 use crate::limits::{DISTURBANCE_FROM, MANY_MAX, PROGRAMS_FROM};
-use crate::lists::{distinct, first_lines, first_of, grouped, joined_if_any};
+use crate::lists::{distinct, first_if_any, first_lines, first_of, grouped, joined_if_any};
 use crate::sweep::size_range;
 use crate::view::{RankedRow, Ranking, View, ranked, transports};
 use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
 
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
-    let record = view.record;
+    let record = view.record();
+    let [_, ends, data] = view.common.clone();
     let peer = record.peer.as_ref().map(|peer| format!("peer {}: {}", peer.name, words::machine(&peer.host)));
     let repeated = record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
     let pieces = [
         Some(words::machine(&record.head.host)),
         peer,
         Some(block_range(record)),
-        view.common(Ranking::ends),
-        view.common(Ranking::data).map(str::to_owned),
+        ends,
+        data,
         ranked(record).map(|case| case.relays).max().and_then(words::relays),
         buffers(record),
         unusual_payload(record),
@@ -90,10 +91,12 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
 pub(crate) fn other_load(record: &BenchRecord) -> Option<String> {
     let load = record.head.other_load.as_ref()?;
     let largest = joined_if_any(load.programs.iter().map(|name| visible(name)), ", ");
-    let largest = largest.map(|names| format!(" (most: {names})")).unwrap_or_default();
+    let most = largest.map(|names| format!(" (most: {names})")).unwrap_or_default();
     let [others, guests] = [load.programs_share, load.stolen_share].map(numbers::percent);
     let programs = (load.programs_share >= PROGRAMS_FROM).then(|| {
-        format!("Other programs took {others} of the CPUs during this run{largest}: end them, or read the intervals.")
+        format!(
+            "Other programs took {others} of the CPUs during this run{most}: end them, or read the intervals."
+        )
     });
     let stolen = (load.stolen_share >= DISTURBANCE_FROM)
         .then(|| format!("The hypervisor gave {guests} of the CPUs to other guests: read the intervals."));
@@ -122,8 +125,8 @@ pub(crate) fn footer(view: &View, ranking: &Ranking) -> Option<String> {
         }
     }
     // The harness first: its cost is part of every other figure, also of the other floors.
-    let floors = floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", ")));
-    parts.extend(joined_if_any(floors, "; ").map(|floors| format!("floor  {floors}")));
+    let floor_texts = floors.iter().rev().map(|(name, costs)| format!("{name} {}", costs.join(", ")));
+    parts.extend(joined_if_any(floor_texts, "; ").map(|texts| format!("floor  {texts}")));
     joined_if_any(parts, "  ·  ")
 }
 
@@ -137,8 +140,8 @@ fn floor_ns(case: &CaseRecord) -> Option<f64> {
 
 /// The CPUs of the two ends of a floor, if the rows above had others.
 fn other_cpus(case: &CaseRecord, ranking: &Ranking) -> String {
-    let elsewhere = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
-    if elsewhere { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
+    let differ = case.tasks != Tasks::Single && case.placement != ranking.axes.placement;
+    if differ { format!(" on {}", words::cpus(&case.cpus)) } else { String::new() }
 }
 
 /// Cases that measure only one end and are not a transport; `None` if there are none.
@@ -153,7 +156,7 @@ pub(crate) fn references(record: &BenchRecord) -> Option<String> {
 
 /// The limits of what the rows show, the most important first.
 pub(crate) fn remarks(view: &View) -> Vec<String> {
-    let record = view.record;
+    let record = view.record();
     let above = view.rankings.iter().flat_map(|ranking| above_the_ceiling(view, ranking));
     let mut remarks: Vec<String> = empty_sums(record).into_iter().chain(load::remarks(record)).collect();
     remarks.extend(first_lines(distinct(above), MANY_MAX));
@@ -267,16 +270,15 @@ pub(crate) fn interval_legend(record: &BenchRecord) -> Option<String> {
     });
     let intervals = interval::legend(measured().map(|case| case.samples.len()));
     let wide = measured().filter(|case| !is_mixture(case));
-    let wide = wide.filter_map(|case| Some((estimated(case)?, case.samples.len())));
-    joined_if_any([intervals, interval::wide_legend(wide), mixed].into_iter().flatten(), " ")
+    let wide_intervals = wide.filter_map(|case| Some((estimated(case)?, case.samples.len())));
+    joined_if_any([intervals, interval::wide_legend(wide_intervals), mixed].into_iter().flatten(), " ")
 }
 
 /// The two figures of each mixture, and their shares of the trials.
 fn mixtures(view: &View) -> Option<String> {
     let rows = view.rankings.iter().flat_map(|ranking| &ranking.rows);
-    let mixed: Vec<String> = rows.flat_map(two_figures).collect();
-    let named = first_of(&mixed, MANY_MAX, "; ", String::clone);
-    (!mixed.is_empty()).then(|| format!("On one CPU and on two: {named}."))
+    let named = first_if_any(rows.flat_map(two_figures), MANY_MAX, "; ")?;
+    Some(format!("On one CPU and on two: {named}."))
 }
 
 /// "`pipe` 4.80 GB/s on one (5 of 9 trials), 1.20 GB/s on two (4)" of streams and of round trips; nothing if there are not two

@@ -171,10 +171,10 @@ fn sentences(record: &RunRecord, shown: &RunRecord) -> Vec<String> {
         .map(|count| format!(", of {} together", words::count(count as usize, "partition")))
         .unwrap_or_default();
     let bottleneck = record.bottleneck.as_ref();
-    let bottleneck =
+    let bottleneck_sentence =
         bottleneck.map(|found| format!(" {}{}", longest_pipeline(record), sentence(record, found)));
     let whole = time(record.wall_ns as f64);
-    let mut sentences = vec![format!("{whole}{over}{sums}.{}", bottleneck.unwrap_or_default())];
+    let mut sentences = vec![format!("{whole}{over}{sums}.{}", bottleneck_sentence.unwrap_or_default())];
     for stage in &record.stages {
         let name = stage_name(stage);
         sentences.extend(stage.held_back.as_ref().map(|held| held_back::past(&name, held)));

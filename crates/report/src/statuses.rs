@@ -4,7 +4,7 @@ use model::{RunRecord, StageRecord, UnseenEnd, signal_name};
 
 use crate::layout::{code, shortened};
 use crate::limits::{COMMAND_COLUMNS, SENTENCES_MAX};
-use crate::lists::{distinct, first_names};
+use crate::lists::{distinct, first_if_any};
 use crate::value::ABSENT;
 
 const SIGPIPE: &str = "SIGPIPE";
@@ -62,9 +62,8 @@ fn unseen_ends(record: &RunRecord) -> impl Iterator<Item = String> {
     ];
     kinds.into_iter().filter_map(|(kind, what)| {
         let stages = record.stages.iter().filter(|stage| stage.unseen_end == Some(kind));
-        let names: Vec<String> =
-            stages.map(|stage| code(&shortened(&stage.command, COMMAND_COLUMNS))).collect();
-        (!names.is_empty()).then(|| format!("{what}: {}.", first_names(&distinct(names), SENTENCES_MAX)))
+        let names = distinct(stages.map(|stage| code(&shortened(&stage.command, COMMAND_COLUMNS))));
+        Some(format!("{what}: {}.", first_if_any(names, SENTENCES_MAX, ", ")?))
     })
 }
 

@@ -1,4 +1,4 @@
-//! A published study beside its reproduction: sections with tables and figures, in a terminal, on a page, as files. Their contents
+//! A published study beside its reproduction: sections with tables and charts, in a terminal, on a page, as files. Their contents
 //! come from the crate `study`.
 
 use model::{CompareResult, Measure, StudyRecord};
@@ -69,14 +69,14 @@ impl StudyView {
         Self { title: record.study.clone(), lead: vec![unknown], sections: Vec::new() }
     }
 
-    /// Every figure, by its name, as SVG for papers and docs.
-    pub fn figures(&self) -> Vec<(String, String)> {
+    /// Every chart, by its name, as SVG for papers and docs.
+    pub fn charts(&self) -> Vec<(String, String)> {
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
-        let figures = blocks.filter_map(|block| match block {
-            Block::Chart(figure) => Some((figure.id.clone(), figure.svg(Theme::Auto))),
+        let charts = blocks.filter_map(|block| match block {
+            Block::Chart(chart) => Some((chart.id.clone(), chart.svg(Theme::Auto))),
             _ => None,
         });
-        figures.collect()
+        charts.collect()
     }
 
     /// Its sections in a document.
@@ -100,8 +100,8 @@ impl StudyView {
         for section in &mut sections {
             section.id = format!("study-{}-{}", context.number, section.id);
             for block in &mut section.blocks {
-                if let Block::Chart(figure) = block {
-                    figure.id = format!("study-{}-{}", context.number, figure.id);
+                if let Block::Chart(chart) = block {
+                    chart.id = format!("study-{}-{}", context.number, chart.id);
                 }
             }
         }

@@ -75,7 +75,7 @@ fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (
 /// One line for each mechanism that has no figure at some sizes: the first reason that was given.
 fn reasons(rankings: &[Ranking], interrupted: bool) -> Vec<String> {
     let gaps = rankings.iter().flat_map(|ranking| ranking.rows.iter().map(move |row| (ranking, row)));
-    let gaps = gaps.filter_map(|(ranking, row)| {
+    let reasons_and_sizes = gaps.filter_map(|(ranking, row)| {
         let reason = row.cases().find_map(|case| reason::reason(case, interrupted))?;
         Some((&row.label, (reason, size_of(ranking))))
     });
@@ -84,5 +84,5 @@ fn reasons(rankings: &[Ranking], interrupted: bool) -> Vec<String> {
         [(reason, only)] => format!("{label} ({only}): {reason}"),
         [] => label.clone(),
     };
-    grouped(gaps).into_iter().map(sentence).collect()
+    grouped(reasons_and_sizes).into_iter().map(sentence).collect()
 }

@@ -4,7 +4,7 @@ use model::{CaseRecord, Latency};
 use stats::tail::Tail;
 
 use crate::limits::CASES_MAX;
-use crate::lists::{first_names, joined_if_any};
+use crate::lists::{first_if_any, joined_if_any};
 use crate::unit::Unit;
 use crate::value::{ABSENT, Value};
 use crate::{numbers, unsteady};
@@ -41,7 +41,6 @@ pub(crate) fn intervals<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Opti
         };
         Some(format!("{} {range}", unsteady::name(case)))
     });
-    let known: Vec<String> = known.collect();
-    let ranges = first_names(&known, CASES_MAX);
-    (!known.is_empty()).then(|| format!("95 % intervals of p99, from how much trials differ: {ranges}."))
+    let ranges = first_if_any(known, CASES_MAX, ", ")?;
+    Some(format!("95 % intervals of p99, from how much trials differ: {ranges}."))
 }

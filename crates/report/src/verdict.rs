@@ -11,7 +11,7 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each,
 use crate::estimate::{estimated, paired_speeds, quantity, speed};
 use crate::groups::{OF_ONE_LOAD, groups};
 use crate::limits::{NAMES_MAX, SENTENCES_MAX};
-use crate::lists::{distinct, first_names, first_of};
+use crate::lists::{distinct, first_if_any, first_names, first_of};
 use crate::load;
 use crate::numbers;
 use crate::race::RaceWords;
@@ -40,7 +40,7 @@ pub(crate) struct Findings {
 
 /// Which mechanism to take, for streams and for round trips; further, which ones are faster because they spin.
 pub(crate) fn verdict(view: &View) -> Findings {
-    let settings = &view.record.settings;
+    let settings = &view.record().settings;
     let mut groups = view.groups();
     // The most informative figures: of checked bytes, if there are any.
     let most = groups.first().map(|group| group[0].axes.data);
@@ -66,9 +66,9 @@ pub(crate) fn verdict(view: &View) -> Findings {
 
 /// The sentences of each requested load.
 fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
-    let cases = transports(view.record).filter(|case| case.load().is_requested());
+    let cases = transports(view.record()).filter(|case| case.load().is_requested());
     let candidates = groups(cases, |case| *case, OF_ONE_LOAD).into_iter().map(Candidates::among);
-    candidates.filter_map(|one| one.sentences(&view.record.settings).or_else(|| one.all_torn())).collect()
+    candidates.filter_map(|one| one.sentences(&view.record().settings).or_else(|| one.all_torn())).collect()
 }
 
 /// Which to take at a size of a sweep.
@@ -90,13 +90,13 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
     };
     let answers: Vec<SizeAnswer> = groups.into_iter().zip(choices).filter_map(answer).collect();
     let runs = answers.chunk_by(|one, other| one.taken.spec == other.taken.spec);
-    let runs: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
-    if runs.is_empty() {
+    let run_texts: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
+    if run_texts.is_empty() {
         return None;
     }
     let places = distinct(answers.iter().map(|one| words::whereabouts(one.taken))).join(" or ");
     let subject = quantity(workload).subject;
-    let mut text = format!("{subject} {places}, by time and CPU: take {}.", runs.join(", "));
+    let mut text = format!("{subject} {places}, by time and CPU: take {}.", run_texts.join(", "));
     for (kind, label) in SIZE_LABELS.into_iter().enumerate() {
         let names_of = |one: &SizeAnswer| one.candidates.others()[kind].clone();
         let is_of_kind = |one: &SizeAnswer| !names_of(one).is_empty();
@@ -105,17 +105,18 @@ fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Optio
             let names = distinct(run.iter().flat_map(names_of));
             format!("{} {}", first_names(&names, NAMES_MAX), sizes(run))
         };
-        let runs: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
-        if runs.is_empty() {
+        let run_texts: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
+        if run_texts.is_empty() {
             continue;
         }
-        let runs = first_of(&runs, SENTENCES_MAX, "; ", String::clone);
+        let first_runs = first_of(&run_texts, SENTENCES_MAX, "; ", String::clone);
         let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
         let farthest = answers.iter().filter(|one| is_of_kind(one)).max_by_key(rounds);
         let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
         let undecided = undecided.unwrap_or_default();
-        text +=
-            &format!(" {label}: {runs}; of those that cost about the same the simplest is named{undecided}.");
+        text += &format!(
+            " {label}: {first_runs}; of those that cost about the same the simplest is named{undecided}."
+        );
     }
     Some(text)
 }
@@ -206,8 +207,8 @@ impl<'a> Candidates<'a> {
         let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
         let open = words.not_told_apart().map(|open| format!("; {open}"));
         let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unchecked];
-        let standing: String = standing.into_iter().flatten().collect();
-        let take = format!("take `{}` ({}){standing}.", taken.spec, figures(taken));
+        let standing_text: String = standing.into_iter().flatten().collect();
+        let take = format!("take `{}` ({}){standing_text}.", taken.spec, figures(taken));
         let sentence = format!("{}: {take}", what(taken));
         Some(std::iter::once(sentence).chain(self.better_by_spinning(taken)).collect())
     }
@@ -217,8 +218,7 @@ impl<'a> Candidates<'a> {
         let torn = self.choice.ranked.iter().filter(|one| one.excluded == Some(Excluded::TornBlocks));
         let with_share =
             |one: &RankedCase| Some(format!("{} ({})", self.name(one.at), load::torn(self.cases[one.at])?));
-        let names: Vec<String> = torn.filter_map(with_share).collect();
-        (!names.is_empty()).then(|| first_names(&names, NAMES_MAX))
+        first_if_any(torn.filter_map(with_share), NAMES_MAX, ", ")
     }
 
     /// That none of several cases is to be taken, because of torn blocks.

@@ -12,9 +12,10 @@ use model::{
 };
 use stats::TrialsByCpus;
 
+use crate::document::labelled;
 use crate::estimate::{figures_by_cpus, speed};
-use crate::groups::{Pipes, References};
-use crate::lists::{grouped, joined};
+use crate::groups::{ChartedCases, Pipes, References, Source};
+use crate::lists::{distinct, grouped, joined};
 use crate::{languages, numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
@@ -42,8 +43,9 @@ pub(crate) struct Ranking<'a> {
 }
 
 /// One spec.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RankedRow<'a> {
+    pub(crate) source: Source<'a>,
     pub(crate) label: String,
     /// Streams, then round trips: each as it ranks, then with pinned ends.
     cases: [[Option<&'a CaseRecord>; 2]; 2],
@@ -53,50 +55,46 @@ pub(crate) struct RankedRow<'a> {
     round_trip_by_cpus: OnceCell<Option<TrialsByCpus>>,
 }
 
-/// All rankings of a record.
+/// All rankings of a record, or of several that are shown side by side.
 #[derive(Debug)]
 pub(crate) struct View<'a> {
-    pub(crate) record: &'a BenchRecord,
     pub(crate) rankings: Vec<Ranking<'a>>,
-    /// The floors and the ceilings.
-    references: References<'a>,
-    /// Whether all rankings have the same blocks, ends and data.
-    same: [bool; 3],
+    /// The records, each with its floors and its ceilings.
+    sources: Vec<(Source<'a>, References<'a>)>,
+    /// The conditions that all rankings have in common.
+    pub(crate) common: [Option<String>; 3],
 }
 
 impl<'a> View<'a> {
     pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
-        let (blocks, labels) = (Blocks::from_record(record), Labels::from_record(record));
-        let (pinned, pipes) = (blocks.pinned_beside(), Pipes::from_record(record));
-        let placed = |axes: RankingAxes| match pinned {
-            Some(_) => RankingAxes { placement: Placement::Any, ..axes },
-            None => axes,
-        };
-        let keyed = ranked(record).map(|case| (placed(blocks.axes(case)), (labels.label(case), case)));
-        let alike = grouped(keyed).into_iter();
-        let ranking = |(axes, cases)| Ranking::new(axes, pinned, cases, &pipes);
-        let mut rankings: Vec<Ranking<'a>> = alike.map(ranking).collect();
+        Self::from_sources(&[Source { label: "", record }])
+    }
+
+    pub(crate) fn from_sources(sources: &[Source<'a>]) -> Self {
+        let blocks = Blocks::new(sources);
+        let rows = sources.iter().flat_map(|source| rows_of(*source, &blocks));
+        let ranking = |(axes, rows)| Ranking::new(axes, blocks.pinned, rows);
+        let mut rankings: Vec<Ranking<'a>> = grouped(rows).into_iter().map(ranking).collect();
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
-        let mut view =
-            Self { record, rankings, references: References::from_record(record), same: [false; 3] };
-        view.same = [
-            view.common(|ranking| ranking.axes.block_bytes).is_some(),
-            view.common(Ranking::ends).is_some(),
-            view.common(|ranking| ranking.axes.data).is_some(),
-        ];
-        view
+        let conditions: Vec<[String; 3]> = rankings.iter().map(Ranking::conditions).collect();
+        let common = [0, 1, 2].map(|at| {
+            let [first, rest @ ..] = &*distinct(conditions.iter().map(|own| &own[at])) else { return None };
+            rest.is_empty().then(|| first.to_string())
+        });
+        let sources = sources.iter().map(|source| (*source, References::from_record(source.record)));
+        Self { sources: sources.collect(), rankings, common }
+    }
+
+    /// The record, of several the first one.
+    pub(crate) fn record(&self) -> &'a BenchRecord {
+        self.sources[0].0.record
     }
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
         let RankingAxes { block_bytes, data, placement, .. } = ranking.axes;
-        self.references.nearest(role, block_bytes, data, placement)
-    }
-
-    /// What all rankings have in common; `None` if they differ.
-    pub(crate) fn common<T: PartialEq>(&self, axis: impl Fn(&Ranking<'a>) -> T) -> Option<T> {
-        let first = axis(self.rankings.first()?);
-        self.rankings.iter().all(|ranking| axis(ranking) == first).then_some(first)
+        let nearest = |(_, all): &(_, References<'a>)| all.nearest(role, block_bytes, data, placement);
+        self.sources.iter().flat_map(nearest).collect()
     }
 
     /// The rankings that are shown together, in their order: those of a sweep over many block sizes, else one alone.
@@ -108,10 +106,22 @@ impl<'a> View<'a> {
 
     /// How the first ranking of a group differs from those of other groups, in words; empty if there are none.
     pub(crate) fn title(&self, group: &[Ranking<'a>]) -> String {
-        let (ranking, [same_blocks, same_ends, same_data]) = (&group[0], self.same);
-        let blocks = if same_blocks || group.len() > 1 { String::new() } else { ranking.blocks() };
-        let ends = if same_ends { String::new() } else { ranking.ends() };
-        joined([&*blocks, &ends, if same_data { "" } else { ranking.data() }])
+        let of_one_size = |at: &usize| *at > 0 || group.len() == 1;
+        let differing = (0..3).filter(|at| self.common[*at].is_none()).filter(of_one_size);
+        let own = group[0].conditions();
+        joined(differing.map(|at| own[at].as_str()))
+    }
+
+    /// What the charts of a workload show.
+    pub(crate) fn charted(&self, workload: Workload) -> Vec<ChartedCases<'_, 'a>> {
+        let of_groups = self.groups().into_iter();
+        let all = of_groups.flat_map(|rankings| [(rankings, false), (rankings, true)]);
+        let all = all.map(|(rankings, pinned)| {
+            let rows = rankings.iter().flat_map(|ranking| &ranking.rows);
+            let rows = rows.filter_map(|row| Some((row, row.case(workload, pinned)?))).collect();
+            ChartedCases { rows, is_sweep: rankings.len() > 1 }
+        });
+        all.filter(|one| !one.rows.is_empty()).collect()
     }
 }
 
@@ -126,32 +136,25 @@ pub(crate) fn transports(record: &BenchRecord) -> impl Iterator<Item = &CaseReco
 }
 
 impl<'a> Ranking<'a> {
-    fn new(
-        axes: RankingAxes,
-        pinned: Option<Placement>,
-        cases: Vec<(String, &'a CaseRecord)>,
-        pipes: &Pipes,
-    ) -> Self {
-        let rows = grouped(cases).into_iter().flat_map(|(label, cases)| rows_of(&label, &cases, pinned));
-        let mut ranking = Self { axes, pinned, rows: rows.collect(), against_pipe: false };
-        ranking.rank(pipes);
-        ranking
-    }
-
     /// Sorts the rows: the fastest stream first, then the shortest round trip, then rows without figures as they were planned.
-    fn rank(&mut self, pipes: &Pipes) {
-        for row in &mut self.rows {
-            row.times_pipe = row.stream().or(row.round_trip()).and_then(|case| pipes.times(case));
-        }
-        self.against_pipe = self.rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
+    fn new(axes: RankingAxes, pinned: Option<Placement>, mut rows: Vec<RankedRow<'a>>) -> Self {
         let speed = |row: &RankedRow, workload| {
             row.case(workload, false).and_then(speed).unwrap_or(f64::NEG_INFINITY)
         };
         let faster =
             |a: &RankedRow, b: &RankedRow, workload| speed(b, workload).total_cmp(&speed(a, workload));
-        model::sort_by(&mut self.rows, |a, b| {
+        model::sort_by(&mut rows, |a, b| {
             faster(a, b, Workload::Stream).then_with(|| faster(a, b, Workload::PingPong))
         });
+        let against_pipe = rows.iter().filter(|row| row.times_pipe.is_some()).count() > 1;
+        Self { axes, pinned, rows, against_pipe }
+    }
+
+    /// The blocks of both workloads, the ends and their CPUs, and what was done with the data, in words.
+    pub(crate) fn conditions(&self) -> [String; 3] {
+        let [streams, round_trips] = self.axes.block_bytes.map(|bytes| bytes.map(numbers::size));
+        let data = words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check));
+        [words::blocks(streams, round_trips), self.ends(), data.to_owned()]
     }
 
     /// The CPUs of the pinned figures, in words: "CPUs 0,1".
@@ -165,27 +168,19 @@ impl<'a> Ranking<'a> {
         self.axes.block_bytes[workload as usize]
     }
 
-    /// The blocks of both workloads, in words.
-    pub(crate) fn blocks(&self) -> String {
-        let [streams, round_trips] = self.axes.block_bytes.map(|bytes| bytes.map(numbers::size));
-        words::blocks(streams, round_trips)
-    }
-
     /// The tasks at the ends and their CPUs, in words.
-    pub(crate) fn ends(&self) -> String {
+    fn ends(&self) -> String {
         let cpus = || self.cases().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-        let cpus = if self.pinned.is_some() { None } else { cpus() };
-        let ends =
-            words::describe_tasks_and_cpus(self.axes.tasks, self.axes.placement, cpus.unwrap_or_default());
+        let shown_cpus = if self.pinned.is_some() { None } else { cpus() };
+        let ends = words::describe_tasks_and_cpus(
+            self.axes.tasks,
+            self.axes.placement,
+            shown_cpus.unwrap_or_default(),
+        );
         match self.pinned_cpus() {
             Some(cpus) => format!("{ends}, and beside that pinned to {cpus}"),
             None => ends,
         }
-    }
-
-    /// What the ends did with the data, in words.
-    pub(crate) fn data(&self) -> &'static str {
-        words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check))
     }
 
     /// The cases of all rows.
@@ -194,20 +189,37 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// The rows of one name: the first has the first case of each workload and placement, the second the second, and so on.
-fn rows_of<'a>(label: &str, cases: &[&'a CaseRecord], pinned: Option<Placement>) -> Vec<RankedRow<'a>> {
-    let mut rows: Vec<RankedRow> = Vec::new();
-    let mut counts = [[0; 2]; 2];
-    for case in cases {
-        let (workload, place) = (case.workload as usize, usize::from(pinned == Some(case.placement)));
-        let at = counts[workload][place];
-        counts[workload][place] += 1;
-        if at == rows.len() {
-            rows.push(RankedRow { label: label.to_owned(), ..RankedRow::default() });
+/// The rows of a record, each with the axes of its ranking. Of several cases of one name, workload and placement the first is in the
+/// first row of that name, the second in the second, and so on.
+fn rows_of<'a>(source: Source<'a>, blocks: &Blocks) -> Vec<(RankingAxes, RankedRow<'a>)> {
+    let (labels, pipes) = (Labels::from_record(source.record), Pipes::from_record(source.record));
+    let mut all = Vec::new();
+    // The pairs of a matrix have a table and a chart of their own.
+    let cases = ranked(source.record).filter(|case| !languages::is_of_matrix(case));
+    for ((axes, label), cases) in grouped(cases.map(|case| ((blocks.axes(case), labels.label(case)), case))) {
+        let mut rows: Vec<[[Option<&CaseRecord>; 2]; 2]> = Vec::new();
+        let mut counts = [[0; 2]; 2];
+        for case in cases {
+            let (workload, place) =
+                (case.workload as usize, usize::from(blocks.pinned == Some(case.placement)));
+            let at = counts[workload][place];
+            counts[workload][place] += 1;
+            if at == rows.len() {
+                rows.push([[None; 2]; 2]);
+            }
+            rows[at][workload][place] = Some(case);
         }
-        rows[at].cases[workload][place] = Some(case);
+        for cases in rows {
+            let [[stream, _], [round_trip, _]] = cases;
+            let times_pipe = stream.or(round_trip).and_then(|case| pipes.times(case));
+            let label = label.clone();
+            all.push((
+                axes,
+                RankedRow { source, label, cases, times_pipe, round_trip_by_cpus: OnceCell::new() },
+            ));
+        }
     }
-    rows
+    all
 }
 
 impl<'a> RankedRow<'a> {
@@ -219,6 +231,11 @@ impl<'a> RankedRow<'a> {
     /// The case of a workload, as it ranks or with pinned ends.
     pub(crate) fn case(&self, workload: Workload, pinned: bool) -> Option<&'a CaseRecord> {
         self.cases[workload as usize][usize::from(pinned)]
+    }
+
+    /// The label, with that of the record if there are several.
+    pub(crate) fn full_name(&self) -> String {
+        labelled(&self.label, self.source.label)
     }
 
     /// Whether it is the pipe without options.
@@ -266,28 +283,24 @@ impl RankingAxes {
     }
 }
 
-/// The block sizes and placements of a record, which decide which cases share a row.
+/// The block sizes and placements of some records, which decide which cases share a row.
 struct Blocks {
     /// Sizes of streams, and of round trips.
     sizes: [BTreeSet<u64>; 2],
-    placements: BTreeSet<Placement>,
+    /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has its own table.
+    pinned: Option<Placement>,
 }
 
 impl Blocks {
-    fn from_record(record: &BenchRecord) -> Self {
-        let mut sizes = [BTreeSet::new(), BTreeSet::new()];
-        for case in ranked(record) {
+    fn new(sources: &[Source]) -> Self {
+        let (mut sizes, mut placements) = ([BTreeSet::new(), BTreeSet::new()], BTreeSet::new());
+        for case in sources.iter().flat_map(|source| ranked(source.record)) {
             sizes[case.workload as usize].insert(case.block_bytes);
+            placements.insert(case.placement);
         }
-        Self { sizes, placements: ranked(record).map(|case| case.placement).collect() }
-    }
-
-    /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has its own table.
-    fn pinned_beside(&self) -> Option<Placement> {
-        let pinned = self.placements.iter().copied().find(|placement| *placement != Placement::Any);
-        let both = self.placements.len() == 2 && self.placements.contains(&Placement::Any);
-        let swept = self.sizes.iter().any(|sizes| sizes.len() >= SWEEP_FROM);
-        pinned.filter(|_| both && !swept)
+        let both = placements.len() == 2 && placements.remove(&Placement::Any);
+        let swept = sizes.iter().any(|sizes| sizes.len() >= SWEEP_FROM);
+        Self { sizes, pinned: placements.pop_first().filter(|_| both && !swept) }
     }
 
     fn axes(&self, case: &CaseRecord) -> RankingAxes {
@@ -298,7 +311,8 @@ impl Blocks {
             let is_in = |workload| streams == round_trips || case.workload == workload;
             [Workload::Stream, Workload::PingPong].map(|workload| is_in(workload).then_some(case.block_bytes))
         };
-        RankingAxes { data: case.data, tasks: case.tasks, placement: case.placement, block_bytes }
+        let placement = if self.pinned.is_some() { Placement::Any } else { case.placement };
+        RankingAxes { data: case.data, tasks: case.tasks, placement, block_bytes }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The seeded percentile bootstrap: an interval for the median of few values. The same values always give the same interval.
 
-use crate::estimate::{self, Looks};
+use crate::estimate::{self, Analyses};
 
 /// Number of resamples: fifty of them are in each tail of 2.5 %.
 const RESAMPLES: usize = 2_000;
@@ -20,7 +20,7 @@ pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let sorted = estimate::sorted(values)?;
     let point = estimate::middle(&sorted);
     if sorted.len() > VALUES_MAX {
-        return Some(estimate::order_interval(&sorted, Looks::Once));
+        return Some(estimate::order_interval(&sorted, Analyses::Once));
     }
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut resample = sorted.clone();

@@ -31,6 +31,7 @@ pub fn carry_over(
         cases.iter().enumerate().flat_map(|(at, case)| case.samples.iter().map(move |one| (at, one)));
     let at_place: HashMap<(u32, u32), usize> =
         trials.filter_map(|(at, sample)| Some(((sample.round, sample.place?), at))).collect();
+    // The case whose trial ran right before this sample's, in the same round.
     let before = |sample: &Sample| at_place.get(&(sample.round, sample.place?.checked_sub(1)?)).copied();
     let mut pairs = Vec::new();
     for (at, case) in cases.iter().enumerate() {
@@ -38,8 +39,9 @@ pub fn carry_over(
         for sample in &case.samples {
             before(sample).into_iter().for_each(|after| trials_after.entry(after).or_default().push(sample));
         }
-        let others = |after_it: &[&Sample]| case.samples.len() - after_it.len();
-        trials_after.retain(|_, after_it| after_it.len().min(others(after_it)) >= TRIALS_MIN);
+        let is_enough =
+            |trials: &Vec<&Sample>| trials.len().min(case.samples.len() - trials.len()) >= TRIALS_MIN;
+        trials_after.retain(|_, trials| is_enough(trials));
         for after in trials_after.into_keys() {
             let figures = |is_after: bool| -> Vec<f64> {
                 let samples =
@@ -52,12 +54,11 @@ pub fn carry_over(
     let sides: Vec<BothSides> =
         pairs.iter().map(|(.., old, new)| BothSides { old, new, paired: false }).collect();
     let found = shifts(&sides, 1);
-    let found = pairs.iter().zip(found).filter_map(|((case, after, ..), shift)| {
-        let shift =
-            shift.filter(|shift| shift.is_found() && shift.ratio.max(1.0 / shift.ratio) >= FACTOR_MIN)?;
-        Some(CarryOver { case: *case, after: *after, shift })
+    let is_large = |shift: &Shift| shift.is_found() && shift.ratio.max(1.0 / shift.ratio) >= FACTOR_MIN;
+    let carried_over = pairs.iter().zip(found).filter_map(|((case, after, ..), shift)| {
+        Some(CarryOver { case: *case, after: *after, shift: shift.filter(is_large)? })
     });
-    found.collect()
+    carried_over.collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! What changed between two runs of the same cases, and what may be chance: for each case a rank test and a factor with bounds,
-//! both corrected for the number of cases and of interim looks.
+//! both corrected for the number of cases and of interim analyses.
 //!
 //! - A change is **found** where Holm's step-down procedure rejects (*Scandinavian Journal of Statistics* 6, 1979): if nothing
 //!   changed anywhere, the chance of finding anything is at most [`ERRORS`].
 //! - The **bounds** are simultaneous (Bonferroni): with a chance of 1 - [`ERRORS`] all of them hold at once, whatever the number of
 //!   cases.
-//! - A run that may stop at one of several looks divides the errors among all of them, as [`estimate::Looks`] does.
+//! - A run that may stop at one of several analyses divides the errors among all of them, as [`estimate::Analyses`] does.
 
 use crate::estimate;
 use crate::rank_test::{Design, ExactDistributions};
 use crate::shift::{Steps, factor};
 
-/// The chance of a false statement, over all cases and looks.
+/// The chance of a false statement, over all cases and analyses.
 pub const ERRORS: f64 = 0.05;
 
 /// The figures of one case on both sides.
@@ -32,7 +32,7 @@ pub struct Shift {
     pub ratio: f64,
     /// Its bounds, which hold over all cases at once; `None` where there are too few figures for any.
     pub interval: Option<(f64, f64)>,
-    /// The chance to see the sides so far apart if nothing had changed, not corrected for the numbers of cases and looks.
+    /// The chance to see the sides so far apart if nothing had changed, not corrected for the numbers of cases and analyses.
     pub p: f64,
     /// The same, corrected for both.
     pub p_corrected: f64,
@@ -56,15 +56,15 @@ impl Shift {
     }
 }
 
-/// The changes of cases, corrected for their number and for the number of looks; `None` for a case without figures on both sides.
+/// The changes of cases, corrected for their number and for the number of analyses; `None` for a case without figures on both sides.
 /// Figures must be [`usable`].
-pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
+pub fn shifts(cases: &[BothSides<'_>], analyses: u32) -> Vec<Option<Shift>> {
     let is_judged = |at: &usize| !cases[*at].old.is_empty() && !cases[*at].new.is_empty();
     let judged: Vec<usize> = (0..cases.len()).filter(is_judged).collect();
-    let looks = looks.max(1);
+    let analyses = analyses.max(1);
     let mut exact = ExactDistributions::default();
     let mut found = vec![None; cases.len()];
-    let tail = ERRORS / f64::from(looks) / judged.len() as f64 / 2.0;
+    let tail = ERRORS / f64::from(analyses) / judged.len() as f64 / 2.0;
     for at in &judged {
         let BothSides { old, new, paired } = cases[*at];
         let [old, new] =
@@ -74,25 +74,25 @@ pub fn shifts(cases: &[BothSides<'_>], looks: u32) -> Vec<Option<Shift>> {
         let (ratio, interval) = factor(&mut exact, &steps, tail);
         found[*at] = Some(Shift { ratio, interval, p, p_corrected: 1.0 });
     }
-    correct(&mut found, looks);
+    correct(&mut found, analyses);
     found
 }
 
-/// Corrects the chances for the number of cases and of looks: Holm's procedure.
-pub(crate) fn correct(found: &mut [Option<Shift>], looks: u32) {
+/// Corrects the chances for the number of cases and of analyses: Holm's procedure.
+pub(crate) fn correct(found: &mut [Option<Shift>], analyses: u32) {
     let mut order: Vec<&mut Shift> = found.iter_mut().flatten().collect();
     model::sort_by(&mut order, |one, other| one.p.total_cmp(&other.p));
     let (count, mut least) = (order.len(), 0.0f64);
     for (step, shift) in order.into_iter().enumerate() {
         // Corrected values never decrease in the order of p.
-        least = least.max((shift.p * (count - step) as f64 * f64::from(looks)).min(1.0));
+        least = least.max((shift.p * (count - step) as f64 * f64::from(analyses)).min(1.0));
         shift.p_corrected = least;
     }
 }
 
 /// Fewest figures on each side with which a change of one of `cases` cases can be found.
-pub fn figures_needed(cases: usize, looks: u32, paired: bool) -> usize {
-    let wanted = ERRORS / f64::from(looks.max(1)) / cases.max(1) as f64;
+pub fn figures_needed(cases: usize, analyses: u32, paired: bool) -> usize {
+    let wanted = ERRORS / f64::from(analyses.max(1)) / cases.max(1) as f64;
     let shape = |count| if paired { Design::Pairs(count) } else { Design::Groups(count, count) };
     (1..).find(|count| shape(*count).least_p() <= wanted).unwrap_or(usize::MAX)
 }
@@ -102,28 +102,28 @@ pub const PAIRS_MAX: usize = 163;
 /// Smallest change to find, as a share: a case that excludes it is finished.
 const SOUGHT: f64 = 0.10;
 
-/// The looks: numbers of pairs of each of `cases` cases at which the run may end; `most` is the last one. Looks that could find
-/// nothing are left out, as each look takes its share of the errors.
-pub fn looks_for(cases: usize, most: usize) -> Vec<usize> {
-    let early: Vec<usize> = estimate::looks().take_while(|look| *look < most).collect();
-    let can_find = |(at, look): (usize, &usize)| {
-        let looks = (early.len() - at + 1) as u32;
-        *look >= figures_needed(cases, looks, true)
+/// The analyses: numbers of pairs of each of `cases` cases at which the run may end; `most` is the last one. Analyses that could find
+/// nothing are left out, as each analysis takes its share of the errors.
+pub fn analyses_for(cases: usize, most: usize) -> Vec<usize> {
+    let early: Vec<usize> = estimate::analyses().take_while(|analysis| *analysis < most).collect();
+    let can_find = |(at, analysis): (usize, &usize)| {
+        let analyses = (early.len() - at + 1) as u32;
+        *analysis >= figures_needed(cases, analyses, true)
     };
     let first = early.iter().enumerate().position(can_find).unwrap_or(early.len());
     early[first..].iter().copied().chain([most]).collect()
 }
 
-/// The same for the order of `pairs` pairs: two looks if there are too few rounds for more.
-pub fn looks_for_order(pairs: usize, most: usize) -> Vec<usize> {
+/// The same for the order of `pairs` pairs: two analyses if there are too few rounds for more.
+pub fn analyses_for_order(pairs: usize, most: usize) -> Vec<usize> {
     let early = figures_needed(pairs, 2, true);
-    let looks = looks_for(pairs, most);
-    if looks.len() == 1 && early < most { vec![early, most] } else { looks }
+    let analyses = analyses_for(pairs, most);
+    if analyses.len() == 1 && early < most { vec![early, most] } else { analyses }
 }
 
-/// How many tests share the errors after `made` pairs. A run that its time ended before the first look is tested only once, at its end.
-pub fn looks_at_end(looks: &[usize], made: usize) -> u32 {
-    if looks.first().is_some_and(|first| made < *first) { 1 } else { looks.len() as u32 }
+/// How many tests share the errors after `made` pairs. A run that its time ended before the first analysis is tested only once, at its end.
+pub fn analyses_at_end(analyses: &[usize], made: usize) -> u32 {
+    if analyses.first().is_some_and(|first| made < *first) { 1 } else { analyses.len() as u32 }
 }
 
 /// Whether a figure can be compared by factors: quotients of figures within these bounds are finite.
@@ -169,17 +169,17 @@ mod tests {
         yes.count() as f64 / runs as f64
     }
 
-    /// Expected: eight rounds that the time ended, before the first look, are enough for three pipelines: it takes seven.
+    /// Expected: eight rounds that the time ended, before the first analysis, are enough for three pipelines: it takes seven.
     /// Happened: none of them was compared, and "at least --trials 7 are needed".
     #[test]
     fn a_run_that_ends_before_its_first_look_is_tested_once() {
-        let looks = looks_for_order(3, PAIRS_MAX);
-        assert!(looks.len() > 1 && looks[0] > 8, "{looks:?}");
+        let analyses = analyses_for_order(3, PAIRS_MAX);
+        assert!(analyses.len() > 1 && analyses[0] > 8, "{analyses:?}");
         let [base, slow] = [1.0, 2.0].map(|time| [time; 8]);
         let case = BothSides { old: &base, new: &slow, paired: true };
-        let found = |looks| shifts(&[case, case], looks)[0].and_then(|found| found.interval);
-        assert!(found(looks.len() as u32).is_none() && found(looks_at_end(&looks, 8)).is_some());
-        assert_eq!(looks_at_end(&looks, looks[0]), looks.len() as u32);
+        let found = |analyses| shifts(&[case, case], analyses)[0].and_then(|found| found.interval);
+        assert!(found(analyses.len() as u32).is_none() && found(analyses_at_end(&analyses, 8)).is_some());
+        assert_eq!(analyses_at_end(&analyses, analyses[0]), analyses.len() as u32);
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
 
     /// One comparison in turns, as `diff --run` makes it: whether it found a slow-down, and after how many pairs it ended.
     fn in_turns(random: &mut Rng, cases: usize, noise: Noise, factor: f64) -> (bool, usize) {
-        let looks = looks_for(cases, PAIRS_MAX);
+        let analyses = analyses_for(cases, PAIRS_MAX);
         let mut sides = vec![[Vec::new(), Vec::new()]; cases];
         loop {
             for [old, new] in &mut sides {
@@ -224,12 +224,12 @@ mod tests {
                 new.push(factor * noise(random));
             }
             let pairs = sides[0][0].len();
-            if !looks.contains(&pairs) {
+            if !analyses.contains(&pairs) {
                 continue;
             }
             let both = sides.iter().map(|[old, new]| BothSides { old, new, paired: true });
             let found: Vec<Shift> =
-                shifts(&both.collect::<Vec<_>>(), looks.len() as u32).into_iter().flatten().collect();
+                shifts(&both.collect::<Vec<_>>(), analyses.len() as u32).into_iter().flatten().collect();
             if pairs == PAIRS_MAX || found.iter().all(|shift| shift.is_settled(None)) {
                 return (found.iter().any(|shift| shift.is_found() && shift.ratio > 1.0), pairs);
             }
@@ -316,7 +316,7 @@ mod tests {
     /// All new figures are larger: of n pairs by chance with 2/2ⁿ, of two groups of n with 2 of C(2n, n) ways.
     #[test]
     fn bounds_exist_from_the_fewest_figures_on_that_can_find_a_change() {
-        for (cases, looks, paired, needed) in [
+        for (cases, analyses, paired, needed) in [
             (1, 1, true, 6),
             (2, 1, true, 7),
             (1, 2, true, 7),
@@ -327,14 +327,14 @@ mod tests {
             (1, 2, false, 5),
             (3, 3, false, 6),
         ] {
-            assert_eq!(figures_needed(cases, looks, paired), needed, "{cases} cases, {looks} looks");
+            assert_eq!(figures_needed(cases, analyses, paired), needed, "{cases} cases, {analyses} analyses");
             for count in [needed - 1, needed] {
                 let old: Vec<f64> = (1..=count).map(|value| value as f64).collect();
                 let new: Vec<f64> = old.iter().map(|value| value + 100.0).collect();
-                let found = shifts(&vec![BothSides { old: &old, new: &new, paired }; cases], looks);
+                let found = shifts(&vec![BothSides { old: &old, new: &new, paired }; cases], analyses);
                 let bounded = found.iter().flatten().filter(|shift| shift.interval.is_some()).count();
                 let expected = if count == needed { (cases, cases) } else { (cases, 0) };
-                assert_eq!((found.len(), bounded), expected, "{cases} cases of {count}, {looks} looks");
+                assert_eq!((found.len(), bounded), expected, "{cases} cases of {count}, {analyses} analyses");
             }
         }
         assert_eq!((figures_needed(0, 0, true), figures_needed(1, 1, true)), (6, 6));
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_run_looks_only_where_it_can_find_something() {
-        // Ten pairs, 2/2¹⁰, can find a change in up to 25 cases times looks; 15 pairs in 819.
+        // Ten pairs, 2/2¹⁰, can find a change in up to 25 cases times analyses; 15 pairs in 819.
         for (cases, most, expected) in [
             (1, 163, &[10, 15, 22, 33, 49, 73, 109, 163][..]),
             (3, 163, &[10, 15, 22, 33, 49, 73, 109, 163]),
@@ -355,9 +355,9 @@ mod tests {
             (1, 10, &[10]),
             (1, 5, &[5]),
         ] {
-            assert_eq!(looks_for(cases, most), expected, "{cases} cases, at most {most} pairs");
+            assert_eq!(analyses_for(cases, most), expected, "{cases} cases, at most {most} pairs");
         }
-        // Seven pairs can find an order at the first of two looks.
+        // Seven pairs can find an order at the first of two analyses.
         for (pairs, most, expected) in [
             (1, 6, &[6][..]),
             (1, 7, &[7]),
@@ -367,7 +367,7 @@ mod tests {
             (3, 8, &[8]),
             (3, 9, &[8, 9]),
         ] {
-            assert_eq!(looks_for_order(pairs, most), expected, "{pairs} pairs, at most {most} rounds");
+            assert_eq!(analyses_for_order(pairs, most), expected, "{pairs} pairs, at most {most} rounds");
         }
     }
 

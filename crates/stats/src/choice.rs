@@ -280,7 +280,7 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
     }?;
     let (elapsed_ns, both_ns) = (interval_ns(case, sample)?, cpu_per_block_ns(sample)?);
     let share = both_ns / elapsed_ns;
-    let share = match (case.wait, case.rate_per_s) {
+    let cpus = match (case.wait, case.rate_per_s) {
         // Ends that spin use their CPUs between messages, too. Rounded to whole CPUs: the CPU time of a trial is some per cent more
         // than its elapsed time, and two ends cannot use more than two CPUs. At a rate the sender sleeps in between.
         (Wait::Spin, None) => share.round().max(if case.tasks == Tasks::Single { 1.0 } else { 2.0 }),
@@ -292,7 +292,7 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
         (Some(_), Workload::PingPong) if demand.messages_per_s.is_some() => cpu_ns,
         _ => time_ns + cpu_ns,
     };
-    let all = [time_ns, cpu_ns, share, elapsed_ns, ranking_ns];
+    let all = [time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns];
     (time_ns > 0.0 && all.iter().all(|figure| figure.is_finite())).then_some(all)
 }
 

@@ -1,26 +1,26 @@
 //! When to stop a case with `--precision`. To keep the interval's coverage, the interval is tested only at certain numbers of
-//! samples (the looks), each 1.5 times the one before, and it is wide enough that all looks together miss the median in at most
+//! samples (the analyses), each 1.5 times the one before, and it is wide enough that all analyses together miss the median in at most
 //! one of twenty runs.
 
 use model::Sample;
 
-use crate::estimate::{Looks, looks};
+use crate::estimate::{Analyses, analyses};
 use crate::{Estimate, figure};
 
-/// Whether a case may end: its number of samples is one of the looks, and the interval of the headline figure (median round trip,
+/// Whether a case may end: its number of samples is one of the analyses, and the interval of the headline figure (median round trip,
 /// else throughput) is within `percent` of its median on either side.
 pub fn precise_enough(samples: &[Sample], percent: f64) -> bool {
     let values: Vec<f64> = samples.iter().filter_map(figure::headline).collect();
     values.len() == samples.len() && narrow_at_look(&values, percent)
 }
 
-/// Whether these are as many values as one of the looks, and their interval is within `percent` of their median on either side.
+/// Whether these are as many values as one of the analyses, and their interval is within `percent` of their median on either side.
 pub(crate) fn narrow_at_look(values: &[f64], percent: f64) -> bool {
-    if looks().all(|look| look != values.len()) {
+    if analyses().all(|analysis| analysis != values.len()) {
         return false;
     }
     let share =
-        Estimate::after(values, Looks::Repeatedly).and_then(|estimate| estimate.relative_half_width());
+        Estimate::after(values, Analyses::Repeatedly).and_then(|estimate| estimate.relative_half_width());
     share.is_some_and(|share| share * 100.0 <= percent)
 }
 
@@ -33,7 +33,7 @@ mod tests {
     fn few_samples_are_never_enough() {
         let samples: Vec<Sample> = (0..15).map(|round| stream(round, 1_000_000)).collect();
         let enough: Vec<usize> = (1..=15).filter(|count| precise_enough(&samples[..*count], 50.0)).collect();
-        assert_eq!(enough, [10, 15], "at the looks, and nowhere else");
+        assert_eq!(enough, [10, 15], "at the analyses, and nowhere else");
     }
 
     #[test]
@@ -50,7 +50,7 @@ mod tests {
     }
 
     /// The share of series of skewed values, each ended as soon as `may_end`, whose interval contains the true median, 1.
-    fn covered(looks: Looks, may_end: impl Fn(usize) -> bool) -> f64 {
+    fn covered(analyses: Analyses, may_end: impl Fn(usize) -> bool) -> f64 {
         const SERIES: usize = 1000;
         let mut random = fastrand::Rng::with_seed(7);
         let holds = (0..SERIES).filter(|_| {
@@ -62,7 +62,7 @@ mod tests {
                 if values.len() < 6 || !may_end(values.len()) {
                     continue;
                 }
-                let Some(estimate) = Estimate::after(&values, looks) else { continue };
+                let Some(estimate) = Estimate::after(&values, analyses) else { continue };
                 let share = estimate.relative_half_width().unwrap_or(1.0);
                 if share <= 0.20 || values.len() >= 400 {
                     return estimate.low <= 1.0 && 1.0 <= estimate.high;
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn an_interval_that_ended_its_series_still_covers_the_median() {
-        let naive = covered(Looks::Once, |_| true);
+        let naive = covered(Analyses::Once, |_| true);
         assert!(naive < 0.95, "ending when a plain interval is narrow covers {naive}");
-        let kept = covered(Looks::Repeatedly, |count| looks().any(|look| look == count));
+        let kept = covered(Analyses::Repeatedly, |count| analyses().any(|analysis| analysis == count));
         assert!(kept >= 0.95, "the rule covers {kept}");
     }
 

@@ -32,15 +32,15 @@ pub struct TrialsByCpus {
 /// A figure on one CPU and on two; `None` if the user chose the CPUs, or no trial has samples of them.
 pub fn trials_by_cpus(case: &CaseRecord, figure: impl Fn(&Sample) -> Option<f64>) -> Option<TrialsByCpus> {
     let placed = case.samples.iter().filter(|_| case.placement == Placement::Any);
-    let placed: Vec<(bool, f64)> = placed
+    let shared: Vec<(bool, f64)> = placed
         .filter_map(|sample| Some((sample.same_cpu_share? > SAME_CPU_SHARE, figure(sample)?)))
         .collect();
     let group = |together: bool| {
         let values: Vec<f64> =
-            placed.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
+            shared.iter().filter(|(one, _)| *one == together).map(|(_, value)| *value).collect();
         median(&values).map(|median| TrialGroup { trials: values.len(), median })
     };
-    (!placed.is_empty()).then(|| TrialsByCpus { one_cpu: group(true), two_cpus: group(false) })
+    (!shared.is_empty()).then(|| TrialsByCpus { one_cpu: group(true), two_cpus: group(false) })
 }
 
 /// The same for median round trips. If all trials are in one group, the median is that of the case, and no histogram has to be

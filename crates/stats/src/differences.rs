@@ -1,6 +1,6 @@
 //! Compares two lists of figures, case by case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{CaseChange, ChangeKind, DiffFigure, DiffUnit};
 
@@ -14,11 +14,11 @@ use crate::runs::shifts_of_runs;
 type Side<'a> = Option<&'a CaseFigures>;
 
 /// The change of each case of either side, in the order of the old side; cases of the new side alone come last. If `paired`, the
-/// figures of one round are a pair. `looks`: the number of looks at which the run could end.
+/// figures of one round are a pair. `analyses`: the number of analyses at which the run could end.
 ///
 /// Floors and ceilings are corrected as a family of their own.
-pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, looks: u32) -> Vec<CaseChange> {
-    compare(old, new, if paired { DiffUnit::Pair } else { DiffUnit::Trial }, looks)
+pub fn differences(old: &[CaseFigures], new: &[CaseFigures], paired: bool, analyses: u32) -> Vec<CaseChange> {
+    compare(old, new, if paired { DiffUnit::Pair } else { DiffUnit::Trial }, analyses)
 }
 
 /// The same for figures of several runs of each side: compares the medians of runs.
@@ -26,14 +26,14 @@ pub fn differences_of_runs(old: &[CaseFigures], new: &[CaseFigures]) -> Vec<Case
     compare(old, new, DiffUnit::Run, 1)
 }
 
-fn compare(old: &[CaseFigures], new: &[CaseFigures], unit: DiffUnit, looks: u32) -> Vec<CaseChange> {
+fn compare(old: &[CaseFigures], new: &[CaseFigures], unit: DiffUnit, analyses: u32) -> Vec<CaseChange> {
     let (of_old, of_new) = (index(old), index(new));
     let known = old.iter().map(|one| (Some(one), of_new.get(&one.key()).copied()));
     let added = new.iter().filter(|one| !of_old.contains_key(&one.key()));
     let sides = known.chain(added.map(|one| (None, Some(one)))).filter(|(old, new)| is_known(*old, *new));
     let mut changes: Vec<CaseChange> = sides.map(|(old, new)| unjudged(old, new, unit)).collect();
     for control in [false, true] {
-        judge(&mut changes, control, unit, looks);
+        judge(&mut changes, control, unit, analyses);
     }
     changes
 }
@@ -77,17 +77,19 @@ pub fn total_change(change: &CaseChange) -> Option<f64> {
     ((total / change.ratio?).ln().abs() > SAME_TIMES.ln()).then_some(total)
 }
 
+/// The figures of a side; of pairs only those of rounds that the other side has, too, if it has the case.
+fn figures_of(side: Side<'_>, other: Side<'_>, paired: bool) -> Vec<f64> {
+    let rounds: Option<BTreeSet<u32>> =
+        other.filter(|_| paired).map(|other| other.values.iter().map(|(round, _)| *round).collect());
+    let all = side.into_iter().flat_map(|side| &side.values);
+    let compared = all.filter(|(round, _)| rounds.as_ref().is_none_or(|rounds| rounds.contains(round)));
+    compared.map(|(_, value)| *value).collect()
+}
+
+/// The change of a case before it is judged.
 fn unjudged(old: Side<'_>, new: Side<'_>, unit: DiffUnit) -> CaseChange {
     let paired = unit == DiffUnit::Pair;
-    let figures = |side: Side<'_>, other: Side<'_>| -> Vec<f64> {
-        let (Some(side), Some(other)) = (side, other) else {
-            return side.into_iter().flat_map(|side| &side.values).map(|(_, value)| *value).collect();
-        };
-        let rounds: std::collections::BTreeSet<u32> = other.values.iter().map(|(round, _)| *round).collect();
-        let both = side.values.iter().filter(|(round, _)| !paired || rounds.contains(round));
-        both.map(|(_, value)| *value).collect()
-    };
-    let (old_figures, new_figures) = (figures(old, new), figures(new, old));
+    let (old_figures, new_figures) = (figures_of(old, new, paired), figures_of(new, old, paired));
     let (kind, remark) = kind_by_presence(old, new, paired);
     let runs = |side: Side<'_>| side.filter(|_| unit == DiffUnit::Run).map(|side| side.run_medians.clone());
     let (old_runs, new_runs) = (runs(old).unwrap_or_default(), runs(new).unwrap_or_default());
@@ -144,9 +146,9 @@ fn differences_found(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
         (before != after).then(|| format!("{name}: {}, then {}", word(before), word(after)))
     });
     let trouble = [("old", old), ("new", new)];
-    let trouble =
+    let problems =
         trouble.into_iter().filter_map(|(side, one)| Some(format!("{side}: {}", one.problem.as_ref()?)));
-    let said: Vec<String> = unlike.chain(amounts_differ(old, new)).chain(trouble).collect();
+    let said: Vec<String> = unlike.chain(amounts_differ(old, new)).chain(problems).collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
@@ -164,7 +166,7 @@ fn amounts_differ(old: &CaseFigures, new: &CaseFigures) -> Option<String> {
 }
 
 /// Tests the cases with figures on both sides, as one family.
-fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, looks: u32) {
+fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, analyses: u32) {
     let mut family: Vec<&mut CaseChange> =
         changes.iter_mut().filter(|change| change.control == control).collect();
     let both = family.iter().map(|change| match unit {
@@ -172,7 +174,7 @@ fn judge(changes: &mut [CaseChange], control: bool, unit: DiffUnit, looks: u32) 
         _ => BothSides { old: &change.old, new: &change.new, paired: unit == DiffUnit::Pair },
     });
     let both: Vec<BothSides> = both.collect();
-    let found = if unit == DiffUnit::Run { shifts_of_runs(&both) } else { shifts(&both, looks) };
+    let found = if unit == DiffUnit::Run { shifts_of_runs(&both) } else { shifts(&both, analyses) };
     for (change, shift) in family.iter_mut().zip(found) {
         let Some(shift) = shift.filter(|_| change.kind == ChangeKind::NoChange) else { continue };
         change.kind = kind(&shift, change.figure);

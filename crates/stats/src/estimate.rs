@@ -6,34 +6,34 @@ use std::iter::successors;
 /// 1 - 2/2⁵ = 93.75 %, of six with 96.9 %.
 pub const ENOUGH_FOR_95_PERCENT: usize = 6;
 
-/// How often a series was tested for its end (interim looks of a sequential test). The interval of a series that ends as soon as
+/// How often a series was tested for its end (interim analyses of a sequential test). The interval of a series that ends as soon as
 /// it is narrow covers less than one of a fixed number of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
+pub enum Analyses {
     /// Once, after a fixed number of values.
     Once,
-    /// At each of the numbers of values of `looks`: the error of 5 % is divided among them (Bonferroni), so that the interval covers
+    /// At each of the numbers of values of `analyses`: the error of 5 % is divided among them (Bonferroni), so that the interval covers
     /// the median with 95 % at each of them.
     Repeatedly,
 }
 
-impl Looks {
+impl Analyses {
     /// The error probability at each end of the interval.
     fn tail(self) -> f64 {
         match self {
             Self::Once => 0.025,
-            Self::Repeatedly => 0.025 / looks().count() as f64,
+            Self::Repeatedly => 0.025 / analyses().count() as f64,
         }
     }
 }
 
-/// Samples at the first look: the interval of fewer is too wide or does not exist.
+/// Samples at the first analysis: the interval of fewer is too wide or does not exist.
 const FIRST_LOOK: usize = 10;
-/// Most samples at a look; no run has as many trials.
+/// Most samples at a analysis; no run has as many trials.
 const LAST_LOOK: usize = 100_000;
 
 /// The numbers of samples at which a case may end.
-pub(crate) fn looks() -> impl Iterator<Item = usize> {
+pub(crate) fn analyses() -> impl Iterator<Item = usize> {
     successors(Some(FIRST_LOOK), |samples| Some(samples + samples / 2))
         .take_while(|samples| *samples <= LAST_LOOK)
 }
@@ -62,14 +62,14 @@ impl Estimate {
     /// it assumes nothing about the shape of the distribution, and covers the median with at least
     /// 95 % from [`ENOUGH_FOR_95_PERCENT`] values on. Below that it is `[min, max]`, which covers less.
     pub fn of(values: &[f64]) -> Option<Self> {
-        Self::after(values, Looks::Once)
+        Self::after(values, Analyses::Once)
     }
 
     /// As [`Estimate::of`], for a series that may have ended because its interval was narrow.
-    pub fn after(values: &[f64], looks: Looks) -> Option<Self> {
+    pub fn after(values: &[f64], analyses: Analyses) -> Option<Self> {
         let sorted = sorted(values)?;
         let count = sorted.len();
-        let (low, high) = order_interval(&sorted, looks);
+        let (low, high) = order_interval(&sorted, analyses);
         let mean = sorted.iter().sum::<f64>() / count as f64;
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let stddev = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
@@ -114,8 +114,8 @@ pub(crate) fn middle(sorted: &[f64]) -> f64 {
 }
 
 /// The 95 % interval of the median of at least one value, in ascending order: see [`Estimate::of`].
-pub(crate) fn order_interval(sorted: &[f64], looks: Looks) -> (f64, f64) {
-    let rank = interval_rank(sorted.len(), looks.tail());
+pub(crate) fn order_interval(sorted: &[f64], analyses: Analyses) -> (f64, f64) {
+    let rank = interval_rank(sorted.len(), analyses.tail());
     (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn each_look_is_half_as_many_samples_later() {
-        let all: Vec<usize> = looks().collect();
+        let all: Vec<usize> = analyses().collect();
         assert_eq!(all[..8], [10, 15, 22, 33, 49, 73, 109, 163]);
         assert_eq!((all.len(), all.last()), (23, Some(&71_140)), "at most 100,000");
     }
@@ -180,7 +180,7 @@ mod tests {
         // 1/2¹⁰; 16/2¹⁵ but not 121/2¹⁵; 1794/2²² but not 9109/2²².
         for (count, rank) in [(9, 1), (10, 1), (15, 2), (22, 4)] {
             let values: Vec<f64> = (1..=count).map(f64::from).collect();
-            let estimate = Estimate::after(&values, Looks::Repeatedly).unwrap();
+            let estimate = Estimate::after(&values, Analyses::Repeatedly).unwrap();
             let expected = (f64::from(rank), f64::from(count + 1 - rank));
             assert_eq!((estimate.low, estimate.high), expected, "{count} values");
         }

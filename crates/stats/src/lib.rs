@@ -33,7 +33,7 @@ mod mock;
 
 pub use bound::{Bound, bound_of};
 pub use carry_over::{CarryOver, carry_over};
-pub use changes::{BothSides, Shift, figures_needed, looks_at_end, looks_for, shifts};
+pub use changes::{BothSides, Shift, analyses_at_end, analyses_for, figures_needed, shifts};
 pub use choice::{Choice, Demand, Excluded, MessageCost, RankedCase, choose, choose_each, ranking_cost_ns};
 pub use converged::precise_enough;
 pub use cpu_sharing::{
@@ -41,7 +41,7 @@ pub use cpu_sharing::{
 };
 pub use crossing::{Crossing, SizeSweep, crossing, rounds_to_cross};
 pub use differences::{differences, differences_of_runs, is_settled, total_change};
-pub use estimate::{Estimate, Looks};
+pub use estimate::{Analyses, Estimate};
 pub use measured::CaseFigures;
 pub use paired::{paired_ratios, ratio_of};
 pub use race::{Against, RoundCosts, Standing, race};

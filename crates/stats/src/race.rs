@@ -4,7 +4,7 @@
 //! In each round an entrant is compared with the one that led the others in the rounds before. If the entrant is the cheapest one, it
 //! wins more than half of all rounds against any other, so that a bet on its defeats gains nothing: a bet spread evenly over chances
 //! from 1/2 to 1 ever reaches a gain of `g` with a probability of at most 1/`g` (Ville, 1939; for quantiles and best arms: Howard and
-//! Ramdas, *Bernoulli* 28, 2022). This holds for any number of looks and any number of entrants, since only one is the cheapest. The only
+//! Ramdas, *Bernoulli* 28, 2022). This holds for any number of analyses and any number of entrants, since only one is the cheapest. The only
 //! assumption about the noise is that it does not depend on the order within a round, which is drawn at random: of two that cost
 //! the same, either is equally likely to meet a busy machine. Heavy tails, mixtures of one CPU and two, and lasting loads only make
 //! more rounds necessary.

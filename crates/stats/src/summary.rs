@@ -3,32 +3,32 @@
 use hdrhistogram::Histogram;
 use model::{CaseRecord, HistogramError, Latency, Throughput, Workload, decode_histogram};
 
-use crate::estimate::Looks;
+use crate::estimate::Analyses;
 use crate::{Estimate, figure, spread, tail};
 
-/// Sets `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `looks`: whether a
+/// Sets `throughput` or `latency_ns`, `noise` and `outliers` from `samples`; without samples all are empty. `analyses`: whether a
 /// narrow interval may have ended the case (`--precision`).
 ///
 /// # Errors
 /// A sample's latency histogram cannot be read (the record is damaged, or another program wrote it).
-pub fn summarise(case: &mut CaseRecord, looks: Looks) -> Result<(), HistogramError> {
+pub fn summarise(case: &mut CaseRecord, analyses: Analyses) -> Result<(), HistogramError> {
     case.throughput = None;
     case.latency_ns = None;
     let values = match case.workload {
         Workload::Stream => {
             let value = |sample| figure::case_bytes_per_s(case, sample);
             let values: Vec<f64> = case.samples.iter().filter_map(value).collect();
-            case.throughput = Estimate::after(&values, looks).map(throughput);
+            case.throughput = Estimate::after(&values, analyses).map(throughput);
             values
         }
         Workload::PingPong => {
             let trials = histograms(case)?;
             let medians: Vec<f64> = trials.iter().map(|trial| trial.value_at_quantile(0.5) as f64).collect();
-            case.latency_ns = latency(&trials, Estimate::after(&medians, looks))?;
+            case.latency_ns = latency(&trials, Estimate::after(&medians, analyses))?;
             medians
         }
     };
-    case.noise = Estimate::after(&values, looks).as_ref().and_then(spread::noise_level);
+    case.noise = Estimate::after(&values, analyses).as_ref().and_then(spread::noise_level);
     case.outliers = spread::outliers(&values);
     Ok(())
 }
@@ -95,7 +95,7 @@ mod tests {
     fn a_stream() {
         let samples = (0..9).map(|round| mock::stream(round, 1_000_000_000 + u64::from(round))).collect();
         let mut case = mock::case(Workload::Stream, samples);
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         let throughput = case.throughput.unwrap();
         assert_eq!(throughput.median_bytes_per_s, 1_000_000_004.0);
         assert_eq!((throughput.low, throughput.high), (1_000_000_001.0, 1_000_000_007.0));
@@ -106,7 +106,7 @@ mod tests {
     fn round_trips() {
         let samples = (0..6).map(|round| mock::round_trips(round, &[100, 200, 300])).collect();
         let mut case = mock::case(Workload::PingPong, samples);
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         let latency = case.latency_ns.unwrap();
         assert_eq!((latency.p50, latency.p50_low, latency.p50_high), (200, 200, 200));
         assert_eq!((latency.max, latency.count), (300, 18));
@@ -119,7 +119,7 @@ mod tests {
         let usual = (0..12).map(|round| mock::round_trips(round, &[200, 200, 200, 900, 900]));
         let slow = (12..15).map(|round| mock::round_trips(round, &[900; 5]));
         let mut case = mock::case(Workload::PingPong, usual.chain(slow).collect());
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         let latency = case.latency_ns.unwrap();
         assert_eq!((latency.p50_low, latency.p50, latency.p50_high, latency.p90), (200, 200, 200, 900));
     }
@@ -129,7 +129,7 @@ mod tests {
         for workload in Workload::ALL {
             let mut case = mock::case(*workload, Vec::new());
             case.outliers = 7;
-            summarise(&mut case, Looks::Once).unwrap();
+            summarise(&mut case, Analyses::Once).unwrap();
             assert_eq!((case.throughput, case.latency_ns, case.noise, case.outliers), (None, None, None, 0));
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_damaged_histogram_is_an_error_and_not_a_gap() {
         let damaged = Sample { latency_histogram: Some("?".to_owned()), ..mock::sample(0) };
-        assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged]), Looks::Once).is_err());
+        assert!(summarise(&mut mock::case(Workload::PingPong, vec![damaged]), Analyses::Once).is_err());
     }
 
     #[test]
@@ -149,14 +149,14 @@ mod tests {
             mock::round_trips(2, &times[500..]),
         ];
         let mut case = mock::case(Workload::PingPong, trials);
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         let latency = case.latency_ns.unwrap();
         assert_eq!((latency.p90, latency.p99, latency.p999, latency.max), (900, 990, 999, 1000));
         // Of the medians 250 and 750, and of 250 and 251.
         assert_eq!((latency.p50_low, latency.p50, latency.p50_high, latency.count), (250, 500, 750, 1000));
         let trials = vec![mock::round_trips(0, &[250]), mock::round_trips(1, &[251])];
         let mut case = mock::case(Workload::PingPong, trials);
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         assert_eq!(case.latency_ns.map(|latency| latency.p50), Some(251), "250.5, rounded");
     }
 
@@ -164,7 +164,7 @@ mod tests {
     fn outliers_and_noise_are_those_of_the_headline_figure() {
         let trials = [100, 101, 99, 102, 98, 300].iter().map(|time| mock::round_trips(0, &[*time]));
         let mut case = mock::case(Workload::PingPong, trials.collect());
-        summarise(&mut case, Looks::Once).unwrap();
+        summarise(&mut case, Analyses::Once).unwrap();
         assert_eq!((case.outliers, case.noise), (1, Some(NoiseLevel::Wild)));
     }
 
@@ -196,12 +196,12 @@ mod tests {
         fn a_summary_can_be_recomputed(rates in prop::collection::vec(1u64..1 << 40, 1..20), seed: u64) {
             let samples = rates.iter().zip(0..).map(|(rate, round)| mock::stream(round, *rate)).collect();
             let mut case = mock::case(Workload::Stream, samples);
-            summarise(&mut case, Looks::Once).unwrap();
+            summarise(&mut case, Analyses::Once).unwrap();
             let mut again = case.clone();
-            summarise(&mut again, Looks::Once).unwrap();
+            summarise(&mut again, Analyses::Once).unwrap();
             prop_assert_eq!(&again, &case);
             fastrand::Rng::with_seed(seed).shuffle(&mut again.samples);
-            summarise(&mut again, Looks::Once).unwrap();
+            summarise(&mut again, Analyses::Once).unwrap();
             prop_assert_eq!((again.throughput, again.noise), (case.throughput, case.noise));
         }
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{CompareResult, Ratio};
 
 use crate::changes::{BothSides, Shift, figures_needed, shifts, usable};
-use crate::estimate::{self, Estimate, Looks};
+use crate::estimate::{self, Analyses, Estimate};
 use crate::paired::ratio_of;
 use crate::race::SAME_TIMES;
 
 /// Sets the summaries. The results of one pipeline are compared with its first result and with the shell's own pipes; those of
-/// several pipelines over one link with the fastest, with bounds that hold at all of `looks` interim tests. `of_median`: whether the rounds
+/// several pipelines over one link with the fastest, with bounds that hold at all of `analyses` interim tests. `of_median`: whether the rounds
 /// may have ended because the intervals were narrow.
-pub fn summarise_times(results: &mut [CompareResult], looks: u32, of_median: Looks) {
+pub fn summarise_times(results: &mut [CompareResult], analyses: u32, of_median: Analyses) {
     let taken: Vec<(String, bool, Vec<f64>)> = results
         .iter()
         .map(|result| (result.pipeline.clone(), result.is_shell_alone(), result.times_s.clone()))
@@ -31,10 +31,10 @@ pub fn summarise_times(results: &mut [CompareResult], looks: u32, of_median: Loo
         result.high_s = Some(estimate.high);
     }
     let links: BTreeSet<String> = results.iter().map(|result| result.via.clone()).collect();
-    links.iter().for_each(|via| against_fastest(results, via, looks));
+    links.iter().for_each(|via| against_fastest(results, via, analyses));
 }
 
-/// Whether rounds may end: their number is one of the looks, and the interval of each result that has not failed is within `percent` of
+/// Whether rounds may end: their number is one of the analyses, and the interval of each result that has not failed is within `percent` of
 /// its median on either side ([`crate::converged`]).
 pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
     let mut measured = results.iter().filter(|result| result.error.is_none());
@@ -45,7 +45,7 @@ pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
 ///
 /// The bounds are corrected for the number of comparisons with the fastest, not for all pairs, although the same trials determine
 /// which one is the fastest (multiple comparisons with the best: J. C. Hsu, *Annals of Statistics* 12, 1984).
-fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
+fn against_fastest(results: &mut [CompareResult], via: &str, analyses: u32) {
     let is_of_link = |at: &usize| results[*at].via == via && is_measured(&results[*at]);
     let mut ranked: Vec<usize> = (0..results.len()).filter(is_of_link).collect();
     let median = |at: &usize| estimate::median(&results[*at].times_s).unwrap_or(f64::INFINITY);
@@ -54,7 +54,7 @@ fn against_fastest(results: &mut [CompareResult], via: &str, looks: u32) {
     let cases: Vec<BothSides<'_>> =
         others.iter().map(|at| in_rounds_of_both(&results[*fastest], &results[*at])).collect();
     let ratios: Vec<Option<Ratio>> =
-        shifts(&cases, looks).into_iter().map(|shift| bounded(&shift?)).collect();
+        shifts(&cases, analyses).into_iter().map(|shift| bounded(&shift?)).collect();
     if !others.is_empty() {
         results[*fastest].times_fastest = Some(Ratio { median: 1.0, low: 1.0, high: 1.0 });
     }
@@ -78,30 +78,30 @@ pub fn baselines(results: &[&CompareResult]) -> Vec<(usize, usize)> {
     (0..results.len()).map(|at| (at, first(at))).filter(|(at, first)| at != first).collect()
 }
 
-/// How the results that have not failed compare with their baselines, with bounds that hold for all of them at once, at all of `looks`
+/// How the results that have not failed compare with their baselines, with bounds that hold for all of them at once, at all of `analyses`
 /// interim tests.
-fn against_baselines(results: &[&CompareResult], looks: u32) -> Vec<(usize, Option<Shift>)> {
+fn against_baselines(results: &[&CompareResult], analyses: u32) -> Vec<(usize, Option<Shift>)> {
     let pairs = baselines(results).into_iter();
     let pairs = pairs.filter(|(at, first)| is_measured(results[*at]) && is_measured(results[*first]));
     let (places, cases): (Vec<usize>, Vec<BothSides<'_>>) =
         pairs.map(|(at, first)| (at, in_rounds_of_both(results[first], results[at]))).unzip();
-    places.into_iter().zip(shifts(&cases, looks)).collect()
+    places.into_iter().zip(shifts(&cases, analyses)).collect()
 }
 
 /// Sets how long each result takes as a multiple of its baseline's time.
-pub fn summarise_baselines(results: &mut [CompareResult], looks: u32) {
-    let found = against_baselines(&results.iter().collect::<Vec<_>>(), looks);
+pub fn summarise_baselines(results: &mut [CompareResult], analyses: u32) {
+    let found = against_baselines(&results.iter().collect::<Vec<_>>(), analyses);
     for (at, shift) in found {
         results[at].times_baseline = shift.as_ref().and_then(bounded);
     }
 }
 
-/// Whether it is certain, at all of `looks` interim tests, of each result that it takes longer than its baseline by more than `percent`,
+/// Whether it is certain, at all of `analyses` interim tests, of each result that it takes longer than its baseline by more than `percent`,
 /// or that it does not; with 0 percent, that it takes longer or less long, or about as long.
-pub fn are_baselines_settled(results: &[&CompareResult], percent: f64, looks: u32) -> bool {
+pub fn are_baselines_settled(results: &[&CompareResult], percent: f64, analyses: u32) -> bool {
     let limit = (percent > 0.0).then_some(percent / 100.0);
     let settled = |shift: Option<Shift>| shift.is_some_and(|shift| shift.is_settled(limit));
-    against_baselines(results, looks).into_iter().all(|(_, shift)| settled(shift))
+    against_baselines(results, analyses).into_iter().all(|(_, shift)| settled(shift))
 }
 
 /// The sum of a result's times as a multiple of another one's, over the rounds of both, where that differs by more than a tenth from the
@@ -109,8 +109,8 @@ pub fn are_baselines_settled(results: &[&CompareResult], percent: f64, looks: u3
 pub fn total_times(result: &CompareResult, fastest: &CompareResult) -> Option<f64> {
     let BothSides { old, new, .. } = in_rounds_of_both(fastest, result);
     let total = new.iter().sum::<f64>() / old.iter().sum::<f64>();
-    let apart = (total / result.times_fastest?.median).ln().abs();
-    (apart > SAME_TIMES.ln()).then_some(total)
+    let difference = (total / result.times_fastest?.median).ln().abs();
+    (difference > SAME_TIMES.ln()).then_some(total)
 }
 
 fn is_measured(result: &CompareResult) -> bool {
@@ -146,18 +146,18 @@ pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
 }
 
 /// Number of rounds by default for the order of this number of pairs: up to five more than are needed, the more pairs may have a disturbed round.
-/// They end before that where a look finds the order.
+/// They end before that where a analysis finds the order.
 pub fn rounds_to_order(pairs: usize) -> usize {
     const MORE_MAX: usize = 5;
     figures_needed(pairs, 1, true) + pairs.min(MORE_MAX)
 }
 
-/// Whether it is certain, at all of `looks` interim tests, which of any two results of a group is the faster one. Failed results are left
+/// Whether it is certain, at all of `analyses` interim tests, which of any two results of a group is the faster one. Failed results are left
 /// out; `None` if fewer than two are left.
 ///
 /// Neighbours in the order are compared, with bounds corrected for all pairs, because the same trials determine which ones are
 /// neighbours.
-pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> {
+pub fn is_order_certain(results: &[&CompareResult], analyses: u32) -> Option<bool> {
     let measured: Vec<&CompareResult> =
         results.iter().copied().filter(|result| is_measured(result)).collect();
     let rankings = rankings(&measured);
@@ -168,7 +168,7 @@ pub fn is_order_certain(results: &[&CompareResult], looks: u32) -> Option<bool> 
     });
     let (are_neighbours, cases): (Vec<bool>, Vec<BothSides<'_>>) = pairs.unzip();
     let is_slower = |shift: &Shift| shift.interval.is_some_and(|(low, _)| low > 1.0);
-    let found = shifts(&cases, looks);
+    let found = shifts(&cases, analyses);
     let is_sure = |(found, needed): (&Option<Shift>, &bool)| !needed || found.as_ref().is_some_and(is_slower);
     (!found.is_empty()).then(|| found.iter().zip(&are_neighbours).all(is_sure))
 }
@@ -199,8 +199,8 @@ mod tests {
         let nine = result("pipe", &quiet.times_s[..9]);
         assert!(!are_times_precise(&[&nine], 50.0), "it is looked at after ten");
         let mut both = [quiet.clone(), quiet];
-        summarise_times(&mut both[..1], 1, Looks::Once);
-        summarise_times(&mut both[1..], 1, Looks::Repeatedly);
+        summarise_times(&mut both[..1], 1, Analyses::Once);
+        summarise_times(&mut both[1..], 1, Analyses::Repeatedly);
         assert!(both[1].high_s > both[0].high_s, "who may stop at a lucky time needs a wider interval");
     }
 
@@ -211,7 +211,7 @@ mod tests {
             result("tmpfile", &[2.0, 4.0, 6.0]),
             result("bash", &[4.0, 8.0, 12.0]),
         ];
-        summarise_times(&mut results, 1, Looks::Once);
+        summarise_times(&mut results, 1, Analyses::Once);
         assert_eq!(results[1].times_first.map(|ratio| ratio.median), Some(2.0));
         assert_eq!(results[0].times_shell.map(|ratio| ratio.median), Some(0.25));
         assert_eq!(results[0].median_s, Some(2.0));
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn without_times_there_is_no_summary() {
         let mut results = [result("pipe", &[]), result("tcp", &[1.0])];
-        summarise_times(&mut results, 1, Looks::Once);
+        summarise_times(&mut results, 1, Analyses::Once);
         assert_eq!(results[0].median_s, None);
         assert_eq!(results[1].times_first, None);
     }
@@ -262,7 +262,7 @@ mod tests {
             .enumerate()
             .map(|(at, times)| CompareResult { pipeline: at.to_string(), ..result("bash", times) });
         let mut results: Vec<CompareResult> = named.collect();
-        summarise_times(&mut results, 1, Looks::Once);
+        summarise_times(&mut results, 1, Analyses::Once);
         results
             .iter()
             .map(|one| one.times_fastest.map(|ratio| (ratio.low, ratio.median, ratio.high)))
@@ -311,7 +311,7 @@ mod tests {
         let base = [1.0, 1.8, 1.0, 1.8, 1.0, 1.0, 1.8, 1.0, 1.0, 1.8, 1.0, 1.0];
         let slow = [1.04, 1.04, 1.87, 1.87, 1.04, 1.87, 1.87, 1.04, 1.87, 1.87, 1.87, 1.04];
         let mut both = [of(base), of(slow)];
-        summarise_times(&mut both, 1, Looks::Once);
+        summarise_times(&mut both, 1, Analyses::Once);
         let factor = both[1].times_fastest.map_or(0.0, |ratio| ratio.median);
         let total = total_times(&both[1], &both[0]);
         assert!(
@@ -319,7 +319,7 @@ mod tests {
             "{factor}, {total:?}"
         );
         let mut steady = [of(base), of(base.map(|time| 1.5 * time))];
-        summarise_times(&mut steady, 1, Looks::Once);
+        summarise_times(&mut steady, 1, Analyses::Once);
         assert_eq!(total_times(&steady[1], &steady[0]), None);
     }
 
@@ -337,19 +337,19 @@ mod tests {
     /// others as soon as their times tell.
     #[test]
     fn an_order_is_certain_where_there_is_one() {
-        use crate::changes::looks_for_order;
+        use crate::changes::analyses_for_order;
         let mut random = fastrand::Rng::with_seed(20);
         let mut until_certain = |factors: &[f64], most: usize| {
             let mut results: Vec<CompareResult> = factors.iter().map(|_| result("bash", &[])).collect();
             let pairs = pairs_to_order(&results.iter().collect::<Vec<_>>());
             assert_eq!(pairs, 2 * factors.len() * (factors.len() - 1) / 2, "one link, and one text");
-            let looks = looks_for_order(pairs, most);
+            let analyses = analyses_for_order(pairs, most);
             (1..=most).find(|round| {
                 for (result, factor) in results.iter_mut().zip(factors) {
                     result.times_s.push(factor * (0.05 * crate::mock::normal(&mut random)).exp());
                 }
                 let all: Vec<&CompareResult> = results.iter().collect();
-                looks.contains(round) && is_order_certain(&all, looks.len() as u32) == Some(true)
+                analyses.contains(round) && is_order_certain(&all, analyses.len() as u32) == Some(true)
             })
         };
         assert_eq!(until_certain(&[1.0, 2.0], 9), Some(8), "before the last round");
@@ -395,10 +395,10 @@ mod tests {
 
     #[test]
     fn an_order_is_certain_if_all_neighbours_differ() {
-        for (cells, looks, expected) in [
+        for (cells, analyses, expected) in [
             (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)][..], 1, Some(true)),
             (&[("a", "pipe", 2.0), ("b", "pipe", 1.0)], 1, Some(true)),
-            // Ten rounds, 2/2¹⁰, are enough for 25 pairs times looks.
+            // Ten rounds, 2/2¹⁰, are enough for 25 pairs times analyses.
             (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)], 25, Some(true)),
             (&[("a", "pipe", 1.0), ("b", "pipe", 2.0)], 26, Some(false)),
             (&[("a", "pipe", 3.0), ("b", "pipe", 1.0), ("c", "pipe", 2.0)], 8, Some(true)),
@@ -411,7 +411,11 @@ mod tests {
             (&[("a", "pipe", 1.0)], 1, None),
         ] {
             let results = grid(cells);
-            assert_eq!(is_order_certain(&results.iter().collect::<Vec<_>>(), looks), expected, "{cells:?}");
+            assert_eq!(
+                is_order_certain(&results.iter().collect::<Vec<_>>(), analyses),
+                expected,
+                "{cells:?}"
+            );
         }
     }
 
@@ -425,7 +429,7 @@ mod tests {
             ("a", "file", 1.0),
         ]);
         results.push(CompareResult { error: Some("no".to_owned()), ..results[1].clone() });
-        summarise_times(&mut results, 1, Looks::Once);
+        summarise_times(&mut results, 1, Analyses::Once);
         let times: Vec<Option<f64>> = results
             .iter()
             .map(|one| one.times_fastest.map(|ratio| (10.0 * ratio.median).round() / 10.0))

@@ -37,9 +37,9 @@ pub struct Study {
     /// Its name on the command line and in records.
     pub name: &'static str,
     /// Measures a part; most parts need only [`run::PartRun::run_streams`].
-    run: run::Run,
+    run: run::RunPart,
     /// The blocks that show a part; most parts need only [`view::PartView::shown`].
-    show: view::Show,
+    show: view::ShowPart,
     /// The section of records from other machines; `None` for a study that accepts no such records.
     elsewhere: Option<fn(&StudyRecord, &File) -> Option<Section>>,
     /// The figures for the sentences of `study.toml` on what has changed since the study was published.
@@ -80,7 +80,7 @@ impl fmt::Display for Study {
 #[derive(Deserialize)]
 struct File {
     study: Head,
-    workload: Option<Workload>,
+    workload: Option<StudyWorkload>,
     #[serde(rename = "part")]
     parts: Vec<Part>,
     /// The table and the figure of parts without their own.
@@ -111,7 +111,7 @@ struct Head {
 
 /// The workload of a study that has only one.
 #[derive(Deserialize)]
-struct Workload {
+struct StudyWorkload {
     bytes: Size,
     /// Bytes of one call.
     block: Size,

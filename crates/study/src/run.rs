@@ -40,7 +40,7 @@ pub struct StudyRequest<'a> {
 pub(crate) const WARM_UP_ROUNDS: u32 = 1;
 
 /// Measures a part, and adds the results to [`PartRun::made`].
-pub(crate) type Run = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
+pub(crate) type RunPart = fn(&mut PartRun<'_>) -> anyhow::Result<()>;
 
 /// A part that is being run.
 pub struct PartRun<'a> {

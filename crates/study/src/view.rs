@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use model::{CaseRecord, DataLevel, Measure, Sample, StudyPart, StudyRecord};
 use report::chart::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit,
+    Bar, BarGroup, Bars, Chart, ChartAxis, ChartCell, ChartData, Lines, Point, Scale, Series, SeriesStyle,
+    Unit,
 };
 use report::document::{Block, Section};
 use report::sheet::col;
@@ -18,7 +19,7 @@ use stats::Estimate;
 use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
 
 /// Makes the blocks that show a part of a record.
-pub(crate) type Show = fn(&PartView<'_>) -> Vec<Block>;
+pub(crate) type ShowPart = fn(&PartView<'_>) -> Vec<Block>;
 
 /// Texts by the names that sentences and columns of `study.toml` have for them; unknown ones are missing.
 pub(crate) type Texts = BTreeMap<String, String>;
@@ -40,9 +41,9 @@ pub fn summarise(record: &mut StudyRecord) {
     for part in &mut record.parts {
         for case in &mut part.cases {
             // A damaged histogram leaves its case without a summary; streams have none.
-            let _ = stats::summarise(case, stats::Looks::Once);
+            let _ = stats::summarise(case, stats::Analyses::Once);
         }
-        stats::summarise_times(&mut part.results, 1, stats::Looks::Once);
+        stats::summarise_times(&mut part.results, 1, stats::Analyses::Once);
     }
 }
 
@@ -274,9 +275,9 @@ impl PartView<'_> {
             all.extend(texts_at(Some(*data)).into_iter().map(prefixed));
         }
         let calls = self.case(row, None).zip(self.file.workload.as_ref());
-        let calls = calls.and_then(|(case, workload)| calls_of_the_writer(case, workload.bytes.value));
+        let writer_calls = calls.and_then(|(case, workload)| calls_of_the_writer(case, workload.bytes.value));
         all.extend(texts([
-            ("calls", calls.map(|calls| numbers::grouped(calls, 0)).or(absent())),
+            ("calls", writer_calls.map(|calls| numbers::grouped(calls, 0)).or(absent())),
             ("spec", row.spec.clone()),
             ("block", row.block.map(|block| numbers::size(block.value))),
         ]));
@@ -313,13 +314,13 @@ impl PartView<'_> {
     /// The part's table, with these rows.
     pub(crate) fn table(&self, rows: Vec<Texts>) -> Block {
         let text = self.entry.table.as_ref().or(self.file.table.as_ref());
-        let text =
+        let table_text =
             text.unwrap_or_else(|| panic!("{} of {} has no table", self.entry.name, self.record.study));
-        text.block(&text.caption, rows)
+        table_text.block(&table_text.caption, rows)
     }
 
     /// The part's figure, of bars in groups.
-    pub(crate) fn bars(&self, axis: Axis, groups: Vec<BarGroup>) -> Block {
+    pub(crate) fn bars(&self, axis: ChartAxis, groups: Vec<BarGroup>) -> Block {
         self.chart(ChartData::Bars(Bars { axis, groups, references: Vec::new() }))
     }
 
@@ -353,7 +354,7 @@ impl TableText {
 
 /// Throughputs over block sizes.
 pub(crate) fn throughputs(series: Vec<Series>) -> ChartData {
-    let x_axis = Axis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
+    let x_axis = ChartAxis { label: "block size".to_owned(), unit: Unit::Bytes, scale: Scale::Log };
     ChartData::Lines(Lines { x_axis, y_axis: speed_axis(Scale::Log), series })
 }
 
@@ -363,8 +364,8 @@ pub(crate) fn chart(id: &str, title: &str, caption: &str, data: ChartData) -> Bl
 }
 
 /// An axis of bytes per second.
-pub(crate) fn speed_axis(scale: Scale) -> Axis {
-    Axis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale }
+pub(crate) fn speed_axis(scale: Scale) -> ChartAxis {
+    ChartAxis { label: "throughput".to_owned(), unit: Unit::BytesPerS, scale }
 }
 
 /// Median throughput of a case, in bytes per second.
@@ -385,7 +386,7 @@ pub(crate) fn line<'a>(name: &str, cases: impl IntoIterator<Item = &'a CaseRecor
 /// A bar of a measured figure: the median, its interval, and the samples.
 pub(crate) fn measured_bar(name: &str, samples: Vec<f64>, error: Option<&str>) -> Bar {
     let found = Estimate::of(&samples).map(|one| [one.median, one.low, one.high]);
-    let cell = Cell::new(found, samples.len(), error.unwrap_or_default().to_owned());
+    let cell = ChartCell::new(found, samples.len(), error.unwrap_or_default().to_owned());
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples }
 }
 
@@ -397,6 +398,6 @@ pub(crate) fn bar(name: &str, case: &CaseRecord) -> Bar {
 
 /// A bar of a published figure.
 pub(crate) fn published_bar(name: &str, value: Option<f64>, note: &str) -> Bar {
-    let cell = Cell { value, note: note.to_owned(), ..Cell::default() };
+    let cell = ChartCell { value, note: note.to_owned(), ..ChartCell::default() };
     Bar { name: name.to_owned(), style: SeriesStyle::Published, cell, samples: Vec::new() }
 }

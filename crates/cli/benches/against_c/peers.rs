@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use model::{BenchRecord, CaseRecord, Toward, decode_histogram};
+use model::{BenchRecord, CaseRecord, Direction, decode_histogram};
 
 use crate::hosepipe::{PROGRAM, bytes_per_s};
 use crate::reference::succeed;
@@ -108,8 +108,11 @@ impl Hosts {
         let words: Vec<&str> = base.into_iter().chain(words.split(' ')).collect();
         let output = succeed(self.on(0, &words))?;
         let record: BenchRecord = serde_json::from_slice(&output.stdout)?;
-        let case =
-            record.cases.into_iter().find(|case| case.toward == Some(Toward::Peer)).context("a case")?;
+        let case = record
+            .cases
+            .into_iter()
+            .find(|case| case.direction == Some(Direction::Peer))
+            .context("a case")?;
         ensure!(case.samples.len() == 1, "no sample: {:?}", case.error);
         Ok(case)
     }

@@ -10,8 +10,8 @@ use model::{
     AXES, Alignment, ByteSize, Check, DataLevel, PayloadKind, Placement, Spec, Tasks, Wait, Workload,
 };
 
-use super::peer_args::PeerArgs;
-use super::workers::WorkersArgs;
+use super::peer_args::FarEndArgs;
+use super::workers::WorkerChoiceArgs;
 use crate::outputs::Outputs;
 use crate::{tips, typed};
 
@@ -96,8 +96,8 @@ pub(crate) struct BenchArgs {
     pub(crate) payload: PayloadKind,
 
     /// Number of copying tasks between the two ends, like `| cat` in a pipeline
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=RELAYS_MAX))]
-    pub(crate) chain: u32,
+    #[arg(id = "chain", long = "chain", value_name = "N", default_value_t = 0, value_parser = typed::whole(0u32..=RELAYS_MAX))]
+    pub(crate) relays: u32,
 
     /// Where the ends' buffers begin, in bytes past the start of a page: N of both, or of the sender and the receiver; `sweep`:
     /// receivers at 0 to 128 and senders at 4064 to 4095 (docs/ALIGNMENT.md) [default: 0]
@@ -151,10 +151,10 @@ pub(crate) struct BenchArgs {
     pub(crate) explain: bool,
 
     #[command(flatten)]
-    pub(crate) peer: PeerArgs,
+    pub(crate) peer: FarEndArgs,
 
     #[command(flatten)]
-    pub(crate) workers: WorkersArgs,
+    pub(crate) workers: WorkerChoiceArgs,
 
     #[command(flatten)]
     pub(crate) outputs: Outputs,

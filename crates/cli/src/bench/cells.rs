@@ -33,7 +33,7 @@ impl BenchArgs {
             data: self.data.clone(),
             check: Some(self.check),
             payload: Some(self.payload.clone()),
-            relays: self.chain,
+            relays: self.relays,
             offsets: self.align.as_ref().map_or_else(Vec::new, |asked| asked.0.clone()),
             pairs: self.pairs.clone(),
             senders: self.senders.clone(),

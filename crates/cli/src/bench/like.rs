@@ -52,7 +52,7 @@ pub(super) fn read(path: &Path, place: Option<PlaceArgument>) -> anyhow::Result<
 
 /// The case as the options of `bench` describe it, with the amount of its trials.
 fn case_again(case: &CaseRecord) -> Result<Case, String> {
-    if case.worker.is_some() || case.toward.is_some() {
+    if case.worker.is_some() || case.direction.is_some() {
         return Err("it was measured with --workers or --peer: repeat its command line".to_owned());
     }
     mechanism::resolve(&case.spec).map_err(|problem| problem.to_string())?;

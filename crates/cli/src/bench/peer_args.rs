@@ -41,7 +41,7 @@ fn target(text: &str) -> Result<Target, String> {
 
 /// The host of the other end.
 #[derive(Debug, Args)]
-pub(crate) struct PeerArgs {
+pub(crate) struct FarEndArgs {
     /// Measure to another host and back: HOST as ssh takes it, or tcp://ADDR:PORT, where `hosepipe peer` listens
     #[arg(id = "peer", long = "peer", value_name = "HOST", help_heading = PEER, value_parser = target,
         conflicts_with_all = ["all", "tasks", "chain", "pairs", "senders", "receivers", "workers", "worker"])]
@@ -60,7 +60,7 @@ pub(crate) struct PeerArgs {
     pub(super) send_binary: bool,
 }
 
-impl PeerArgs {
+impl FarEndArgs {
     /// Connects to the other host, if one was named.
     pub(crate) fn reach<'c>(&self, cleaner: &'c Cleaner) -> anyhow::Result<Option<PeerClient<'c>>> {
         let client = match (&self.target, &self.token_file) {

@@ -63,13 +63,13 @@ fn other_options(case: &CaseRecord) -> String {
 
 /// The placement and its CPUs.
 fn placement(case: &Case, cpus: &[Cpu]) -> String {
-    if let Some(toward) = case.toward {
-        return toward.to_string();
+    if let Some(direction) = case.direction {
+        return direction.to_string();
     }
     let chosen = host::resolve(case.placement, cpus).unwrap_or_default();
     let ends = if case.tasks == Tasks::Single { 1 } else { 2 };
     let numbers: Vec<String> = chosen.iter().take(ends).map(u32::to_string).collect();
     let name = case.placement.to_string();
-    let numbers = numbers.join(",");
-    if numbers.is_empty() || numbers == name { name } else { format!("{name} {numbers}") }
+    let numbers_text = numbers.join(",");
+    if numbers_text.is_empty() || numbers_text == name { name } else { format!("{name} {numbers_text}") }
 }

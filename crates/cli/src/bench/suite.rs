@@ -32,24 +32,24 @@ struct SuiteFile {
     trials: u32,
     /// The time of the whole run.
     time: Option<String>,
-    cases: Vec<Spanned<Entry>>,
+    cases: Vec<Spanned<SuiteEntry>>,
 }
 
 /// An entry of the file: the values of each key. It gives one case for each combination of values.
-type Entry = BTreeMap<Key, toml::Value>;
+type SuiteEntry = BTreeMap<EntryKey, toml::Value>;
 
 /// A key of an entry: `specs`, or an option of `bench` that decides what a case is.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(&'static str);
+struct EntryKey(&'static str);
 
 /// The key of the mechanisms.
-const SPECS: Key = Key("specs");
+const SPECS: EntryKey = EntryKey("specs");
 /// The key of the placements.
-const PLACE: Key = Key("place");
+const PLACE: EntryKey = EntryKey("place");
 /// Keys that every entry has.
-const NEEDED: [Key; 4] = [SPECS, Key("workload"), Key("block"), PLACE];
+const NEEDED: [EntryKey; 4] = [SPECS, EntryKey("workload"), EntryKey("block"), PLACE];
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for EntryKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let key = String::deserialize(deserializer)?;
         let options = AXES.iter().filter(|axis| axis.is_option).filter_map(|axis| axis.name);
@@ -127,8 +127,8 @@ fn parse(named: &str, text: &str) -> Result<SuitePlan, UsageError> {
 }
 
 /// The cases of an entry, the same on every machine: a placement that this machine does not have becomes a row that says so.
-fn entry_cases(entry: &Entry) -> Result<Vec<Case>, String> {
-    let words = |key: &Key| entry.get(key).map_or(Ok(Vec::new()), words);
+fn entry_cases(entry: &SuiteEntry) -> Result<Vec<Case>, String> {
+    let words = |key: &EntryKey| entry.get(key).map_or(Ok(Vec::new()), words);
     for key in &NEEDED {
         if words(key)?.is_empty() {
             return Err(format!("`{}` needs at least one value", key.0));

@@ -42,7 +42,7 @@ const TRIALS_OF_CELL: u32 = 3;
 /// Programs in other languages instead of mechanisms.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Programs in other languages (docs/WORKERS.md)")]
-pub(crate) struct WorkersArgs {
+pub(crate) struct WorkerChoiceArgs {
     /// Measure one workload in these languages: all, or LANG, LANG:idiomatic, LANG:tuned… with commas, placed by the
     /// scheduler unless --place says otherwise; peers: other projects' transports, ranked beside hosepipe's
     #[arg(long, value_name = "LANG", conflicts_with_all = NOT_WITH_WORKERS)]
@@ -73,7 +73,7 @@ const NOT_WITH_WORKERS: [&str; 12] = [
     "rate",
 ];
 
-impl WorkersArgs {
+impl WorkerChoiceArgs {
     /// Whether workers are measured instead of mechanisms.
     pub(crate) fn are_asked_for(&self) -> bool {
         self.workers.is_some() || !self.worker.is_empty()
@@ -151,11 +151,11 @@ fn matrix_variants<'a>(choices: &[LanguageVariant<'a>], typed: &str) -> Vec<Lang
 }
 
 /// What the ends exchange and where they are, with their CPUs. Every worker is measured in every cell.
-type Cell = (Case, Vec<u32>);
+type Placed = (Case, Vec<u32>);
 
 /// The cells of `--place`, `--workload` and `--block`. Default: a stream of one block size, placed by the scheduler, which is what programs
 /// get. For peers: both workloads, several block sizes, and an end on each of two CPUs, if there are two, as some of them spin.
-fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Cell>> {
+fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Placed>> {
     let cpus = host::cpus();
     let placements = match args.place {
         None if peers && host::resolve(Placement::Cross, &cpus).is_ok() => vec![Placement::Cross],
@@ -187,7 +187,7 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Cell>> {
 
 /// The rounds of the workers, with hosepipe's own mechanisms in `own_cells`: with the same bytes, check, CPUs, and number and length of
 /// trials.
-fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<Plan> {
+fn plan(args: &BenchArgs, own_cells: &[Placed], cells: &[Placed]) -> anyhow::Result<Plan> {
     let amount = amount(args, cells).stream;
     let mut cases = Vec::new();
     for (spec, tasks) in OWN_MECHANISMS {
@@ -204,7 +204,7 @@ fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<
     }
     let matrix = args.workers.matrix;
     let trials = args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS });
-    let exchanged = |(cell, _): &Cell| (cell.workload, cell.block_bytes);
+    let exchanged = |(cell, _): &Placed| (cell.workload, cell.block_bytes);
     let has_several = cells.iter().any(|cell| exchanged(cell) != exchanged(&cells[0]));
     let trial = if matrix || has_several { SHORT_TRIAL } else { TRIAL };
     Ok(Plan {
@@ -218,7 +218,7 @@ fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<
 }
 
 /// The workers of each cell: each with itself, or for a matrix each writer with each reader.
-fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair> {
+fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Placed]) -> Vec<WorkerPair> {
     let mut rows = Vec::new();
     for (Case { placement, workload, block_bytes, .. }, cpus) in cells {
         for writer in workers {
@@ -238,7 +238,7 @@ fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair
 }
 
 /// How much each trial moves.
-fn amount(args: &BenchArgs, cells: &[Cell]) -> WorkerAmount {
+fn amount(args: &BenchArgs, cells: &[Placed]) -> WorkerAmount {
     let of_count = args.count.map(|count| count.saturating_mul(cells[0].0.block_bytes));
     match args.bytes.map(|size| size.0).or(of_count) {
         Some(bytes) => {
@@ -249,7 +249,7 @@ fn amount(args: &BenchArgs, cells: &[Cell]) -> WorkerAmount {
 }
 
 /// The plan as text; nothing is built.
-fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) -> anyhow::Result<String> {
+fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Placed]) -> anyhow::Result<String> {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
@@ -262,7 +262,7 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) ->
         true => words::count(names.len() * names.len() * cells.len(), "pair"),
         false => words::count(names.len() * cells.len(), "worker"),
     };
-    let place = |(cell, cpus): &Cell| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
+    let place = |(cell, cpus): &Placed| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
         cpus if cpus.is_empty() => cell.placement.to_string(),
         cpus => format!("{} ({cpus})", cell.placement),
     };
@@ -293,7 +293,7 @@ fn check(args: &BenchArgs) -> anyhow::Result<()> {
             "--worker: there is no such program: give a path, as in ./my-program, or a name in PATH",
         ),
         (args.align.is_some(), "--align is not for workers: their languages place the buffers"),
-        (args.chain > 0, "--chain is not for workers: there are no relays between them"),
+        (args.relays > 0, "--chain is not for workers: there are no relays between them"),
     ])
 }
 

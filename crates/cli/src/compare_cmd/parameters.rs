@@ -85,9 +85,9 @@ pub(super) fn filled(text: &str, values: &Values) -> String {
 
 /// The name of the filled text in records. Values that do not occur in it follow as a comment, so that names differ.
 pub(super) fn name_in_records(text: &str, values: &Values) -> String {
-    let elsewhere = values.iter().filter(|(name, _)| !text.contains(&format!("{{{name}}}")));
-    let elsewhere: Vec<String> = elsewhere.map(|(name, value)| format!("{name}={value}")).collect();
-    let comment = if elsewhere.is_empty() { String::new() } else { format!(" # {}", elsewhere.join(" ")) };
+    let unused = values.iter().filter(|(name, _)| !text.contains(&format!("{{{name}}}")));
+    let pairs: Vec<String> = unused.map(|(name, value)| format!("{name}={value}")).collect();
+    let comment = if pairs.is_empty() { String::new() } else { format!(" # {}", pairs.join(" ")) };
     filled(text, values) + &comment
 }
 

@@ -28,9 +28,9 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(super) fn new(args: &'a CompareArgs, shell: &Shell) -> anyhow::Result<Self> {
         check_names(args)?;
-        let beside = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
-        let beside: Vec<&str> = beside.into_iter().flatten().map(String::as_str).collect();
-        let pipelines = combined(&args.texts, &beside, &parameters::read(&args.parameters)?)?;
+        let commands = [&args.set_up, &args.prepare, &args.conclude, &args.clean_up];
+        let commands: Vec<&str> = commands.into_iter().flatten().map(String::as_str).collect();
+        let pipelines = combined(&args.texts, &commands, &parameters::read(&args.parameters)?)?;
         let texts: Vec<String> = pipelines.iter().map(|(text, values)| filled(text, values)).collect();
         texts.iter().try_for_each(|text| script::check_syntax(text, shell))?;
         let aligns = args.align_buffers && copies::alignment_has_effect();

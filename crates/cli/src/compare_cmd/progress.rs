@@ -38,7 +38,7 @@ impl Follower for CompareProgress<'_> {
 
     fn turn(&mut self, next: &CompareResult, _done: f64, make: &mut dyn FnMut()) {
         self.bar.say(&format!("{} · {}", next.via, next.pipeline));
-        self.bar.aside(make);
+        self.bar.hidden_during(make);
         self.bar.advance();
         let line = self.lines.as_mut().and_then(|lines| lines.after_run(self.began.elapsed()));
         // A run that was stopped has not taken the time of a run.

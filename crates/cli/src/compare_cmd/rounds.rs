@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use model::CompareResult;
-use stats::changes::{PAIRS_MAX, looks_for_order};
-use stats::{figures_needed, looks_for};
+use stats::changes::{PAIRS_MAX, analyses_for_order};
+use stats::{analyses_for, figures_needed};
 
 use super::CompareArgs;
 use super::plan::Plan;
@@ -23,7 +23,7 @@ pub(super) struct EndRule {
     /// No round begins after this time, except the first timed one.
     pub(super) time: Option<Duration>,
     /// The numbers of rounds after which they may end; the last one is `trials`.
-    pub(super) looks: Vec<usize>,
+    pub(super) analyses: Vec<usize>,
     wanted: Wanted,
 }
 
@@ -62,11 +62,11 @@ impl EndRule {
         if matches!(wanted, Wanted::Limit(_)) && (trials as usize) < needed {
             return usage(format!("--fail-over needs at least --trials {needed} to find anything"));
         }
-        let looks = match wanted {
-            Wanted::Limit(_) if args.trials.is_none() => looks_for(compared, trials as usize),
+        let analyses = match wanted {
+            Wanted::Limit(_) if args.trials.is_none() => analyses_for(compared, trials as usize),
             Wanted::Limit(_) | Wanted::All => vec![trials as usize],
             _ if pairs == 0 => vec![trials as usize],
-            _ => looks_for_order(pairs, trials as usize),
+            _ => analyses_for_order(pairs, trials as usize),
         };
         let usual_time = match wanted {
             Wanted::Precision(_) => Some(TIME_FOR_PRECISION),
@@ -74,18 +74,18 @@ impl EndRule {
             _ => None,
         };
         let time = args.time.or(usual_time.filter(|_| args.trials.is_none()));
-        Ok(Self { trials, time, looks, wanted })
+        Ok(Self { trials, time, analyses, wanted })
     }
 
     /// Whether this many rounds with these results are enough.
     pub(super) fn is_enough(&self, rounds: u32, results: &[&CompareResult]) -> bool {
-        let looks = self.looks.len() as u32;
-        let is_look = looks > 1 && self.looks.contains(&(rounds as usize));
+        let analyses = self.analyses.len() as u32;
+        let is_analysis = analyses > 1 && self.analyses.contains(&(rounds as usize));
         match self.wanted {
             Wanted::All => false,
             Wanted::Precision(percent) => stats::are_times_precise(results, percent),
-            Wanted::Order => is_look && stats::is_order_certain(results, looks) == Some(true),
-            Wanted::Limit(percent) => is_look && stats::are_baselines_settled(results, percent, looks),
+            Wanted::Order => is_analysis && stats::is_order_certain(results, analyses) == Some(true),
+            Wanted::Limit(percent) => is_analysis && stats::are_baselines_settled(results, percent, analyses),
         }
     }
 }

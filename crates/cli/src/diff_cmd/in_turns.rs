@@ -32,7 +32,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let stop = StopRequest::listen()?;
     let figures = [Vec::new(), Vec::new()];
     let mut pairing = Pairing { args, programs, bench, stop: &stop, figures };
-    let looks = pairing.run_pairs()?;
+    let analyses = pairing.run_pairs()?;
     let interrupted = stop.is_set();
     let [old, new] = sides.map(|side| DiffSide { started: head.started.clone(), ..side });
     let [old_figures, new_figures] = &pairing.figures;
@@ -41,11 +41,11 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         old,
         new,
         paired: true,
-        looks,
+        analyses,
         hosts_differ: Vec::new(),
         fail_over_percent: args.fail_over,
         interrupted,
-        changes: stats::differences(old_figures, new_figures, true, looks),
+        changes: stats::differences(old_figures, new_figures, true, analyses),
     };
     let code = show(args, record)?;
     Ok(if interrupted { stop.exit_code(false) } else { code })
@@ -114,7 +114,7 @@ impl Pairing<'_> {
             unshuffled: self.args.warmup,
         };
         let mut rounds = Rounds::new(self.args.seed, limits);
-        let (mut looks, mut pairs) = (vec![most as usize], 0);
+        let (mut analyses, mut pairs) = (vec![most as usize], 0);
         while let Some(Round { number: turn, rows: order }) = rounds.next(vec![0, 1]) {
             let round = turn.checked_sub(self.args.warmup);
             let mut pair = [Vec::new(), Vec::new()];
@@ -122,7 +122,7 @@ impl Pairing<'_> {
                 bar.say(&format!("{} {}", ["old:", "new:"][side], self.programs[side].to_string_lossy()));
                 pair[side] = self.run_bench(self.programs[side], turn, round.unwrap_or(0))?;
                 if self.stop.is_set() {
-                    return Ok(stats::looks_at_end(&looks, pairs));
+                    return Ok(stats::analyses_at_end(&analyses, pairs));
                 }
             }
             bar.advance();
@@ -131,23 +131,23 @@ impl Pairing<'_> {
             pairs = round as usize + 1;
             if pairs == 1 && self.args.trials.is_none() {
                 let judged = self.figures[0].iter().filter(|one| !one.control).count();
-                looks = stats::looks_for(judged, PAIRS_MAX);
+                analyses = stats::analyses_for(judged, PAIRS_MAX);
             }
-            if looks.contains(&pairs) && self.is_settled(looks.len() as u32) {
+            if analyses.contains(&pairs) && self.is_settled(analyses.len() as u32) {
                 break;
             }
             let has_no_limit = self.args.time.is_none() && self.args.trials.is_none();
-            if has_no_limit && pairs >= looks[0] && began.elapsed() >= BUDGET {
+            if has_no_limit && pairs >= analyses[0] && began.elapsed() >= BUDGET {
                 break;
             }
         }
-        Ok(stats::looks_at_end(&looks, pairs))
+        Ok(stats::analyses_at_end(&analyses, pairs))
     }
 
     /// Whether further pairs would not change the result.
-    fn is_settled(&self, looks: u32) -> bool {
+    fn is_settled(&self, analyses: u32) -> bool {
         let [old, new] = &self.figures;
-        stats::differences(old, new, true, looks)
+        stats::differences(old, new, true, analyses)
             .iter()
             .all(|change| change.kind != ChangeKind::TooFew && stats::is_settled(change, self.args.fail_over))
     }

@@ -135,10 +135,10 @@ impl Task<'_> {
         });
         let mut child = [child.context("a process for the partition")?];
         let input = stdin();
-        let input: &[_] = if self.args.take.is_none() { &[input.as_fd()] } else { &[] };
+        let inputs: &[_] = if self.args.take.is_none() { &[input.as_fd()] } else { &[] };
         while child[0].ended().is_none() {
             // The next number comes only after this result: if standard input is readable, it has ended.
-            let is_over = attend_and_read(&mut child, input)?.contains(&true);
+            let is_over = attend_and_read(&mut child, inputs)?.contains(&true);
             if self.stop.is_set() || is_over {
                 let kept = process::adopt_orphans()?;
                 finish_all(&mut child, GRACE)?;

@@ -186,8 +186,8 @@ fn map_and_reduce(stages: &[Stage]) -> Option<(String, String)> {
     let end = if is_grep(last) { " || [ $? -eq 1 ]" } else { "" };
     let rest = text(&stages[mapped..]);
     let reduce = [again.as_str(), &rest].into_iter().filter(|part| !part.is_empty());
-    let reduce = reduce.collect::<Vec<_>>().join(" | ");
-    Some((text(&stages[..mapped]) + end, if reduce.is_empty() { "cat".to_owned() } else { reduce }))
+    let reduce_text = reduce.collect::<Vec<_>>().join(" | ");
+    Some((text(&stages[..mapped]) + end, if reduce_text.is_empty() { "cat".to_owned() } else { reduce_text }))
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ fn idle_pipes_and_those_that_are_read_soon_enough_stay_as_they_are() {
         done.stderr
     );
     let record = record(&lab.here("boost.json"));
-    assert!(record.boosted.is_empty() && record.looks > 3, "{record:?}");
+    assert!(record.boosted.is_empty() && record.samples > 3, "{record:?}");
 }
 
 #[test]

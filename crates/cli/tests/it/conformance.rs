@@ -30,7 +30,7 @@ fn assert_sound(record: &BenchRecord, text: &str) {
     assert_eq!(record_again, kept, "the record is what the model says");
     for case in &record.cases {
         let mut again = CaseRecord { throughput: None, latency_ns: None, noise: None, ..case.clone() };
-        stats::summarise(&mut again, stats::Looks::Once).expect("the histograms read back");
+        stats::summarise(&mut again, stats::Analyses::Once).expect("the histograms read back");
         assert_eq!(&again, case, "the summary follows from the samples");
         match &case.error {
             Some(error) => {

@@ -1,6 +1,6 @@
 //! `hosepipe diff`: records with known changes, records that are none for it, formats of other programs, and hosepipes in turns.
 
-use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, PeerRecord, Sample, Toward};
+use model::{BenchRecord, CaseRecord, ChangeKind, DiffRecord, Direction, PeerRecord, Sample};
 use process::proc::field_value;
 use rustix::process::Signal;
 
@@ -377,7 +377,7 @@ fn what_was_measured_under_other_conditions_is_another_case() {
             let tool = record.head.tool.clone();
             let address = "10.0.0.2:4711".to_owned();
             record.peer = Some(Box::new(PeerRecord { name: name.to_owned(), address, tool, host }));
-            record.cases.iter_mut().for_each(|case| case.toward = Some(Toward::Peer));
+            record.cases.iter_mut().for_each(|case| case.direction = Some(Direction::Peer));
         }
     };
     records.keep("a.json", to("a", "Linux 6.18.0"));

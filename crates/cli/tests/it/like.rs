@@ -87,7 +87,7 @@ fn what_contradicts_a_record_is_refused() {
     change("many.json", &|record| record.cases[0].relays = 4_000_000);
     change("huge.json", &|record| record.cases[0].samples[0].messages = 1 << 52);
     change("empty.json", &|record| record.cases.clear());
-    change("there.json", &|record| record.cases[0].toward = Some(model::Toward::Peer));
+    change("there.json", &|record| record.cases[0].direction = Some(model::Direction::Peer));
     for (file, said) in [
         ("absent.json", "ENOENT"),
         ("compare.json", "a record of `hosepipe compare` has no cases of mechanisms"),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use model::{BenchRecord, CaseRecord, DataLevel, Toward, Workload};
+use model::{BenchRecord, CaseRecord, DataLevel, Direction, Workload};
 
 use crate::common::namespaces::{enter_network, rights, unshare};
 use crate::common::{Done, Lab, Running, skip, soon, until};
@@ -71,11 +71,11 @@ fn shown_over_loopback(near: &Lab, args: &[&str]) -> (Done, Done) {
     (done, far.running.wait_within(soon()))
 }
 
-fn case<'r>(record: &'r BenchRecord, spec: &str, workload: Workload, toward: Toward) -> &'r CaseRecord {
+fn case<'r>(record: &'r BenchRecord, spec: &str, workload: Workload, direction: Direction) -> &'r CaseRecord {
     let is = |case: &&CaseRecord| {
-        case.mechanism == spec && case.workload == workload && case.toward == Some(toward)
+        case.mechanism == spec && case.workload == workload && case.direction == Some(direction)
     };
-    record.cases.iter().find(is).unwrap_or_else(|| panic!("{spec} {workload} {toward}"))
+    record.cases.iter().find(is).unwrap_or_else(|| panic!("{spec} {workload} {direction}"))
 }
 
 fn words(command: &[String]) -> Vec<&str> {
@@ -189,7 +189,7 @@ fn every_level_and_both_ways_of_waiting() {
             let checked = case.data == DataLevel::Verify;
             assert_eq!((&case.error, case.samples[0].checksum.is_some()), (&None, checked), "{level}");
         }
-        let stream = case(&record, "tcp", Workload::Stream, Toward::Here);
+        let stream = case(&record, "tcp", Workload::Stream, Direction::Here);
         assert!(stream.granted["rcvbuf_bytes"] <= 256 << 10, "asked for: {:?}", stream.granted);
     }
 }
@@ -207,7 +207,7 @@ fn a_rate_is_kept_by_the_sender_of_either_host() {
         assert!(
             elapsed_ns >= 195_000_000,
             "{:?}: the last of 21 is due after 200 ms, {elapsed_ns}",
-            case.toward
+            case.direction
         );
     }
 }
@@ -275,7 +275,7 @@ fn a_way_that_delays_loses_and_swaps() {
     let args = ["tcp", "--bytes", "200k", "--block", "4k", "--trials", "2"];
     let record = hosts.bench(&args).expect_code(0).record();
     for case in &record.cases {
-        assert_eq!(case.error, None, "{} {:?}", case.spec, case.toward);
+        assert_eq!(case.error, None, "{} {:?}", case.spec, case.direction);
         assert!(case.samples.iter().all(|sample| sample.elapsed_ns > 5_000_000), "a way takes 5 ms");
     }
 }

@@ -260,7 +260,7 @@ fn rounds_end_when_the_order_is_certain() {
         |found: &CompareRecord| found.results.iter().map(|one| one.times_s.len()).collect::<Vec<_>>();
     let far = ["--warmup", "0", "sleep 0.01", "sleep 0.2"];
     let found = record(&lab, &far, 0);
-    assert_eq!((rounds(&found), found.trials, found.looks), (vec![7, 7], 8, Some(2)), "{found:?}");
+    assert_eq!((rounds(&found), found.trials, found.analyses), (vec![7, 7], 8, Some(2)), "{found:?}");
     assert_eq!(found.order_is_certain, Some(true));
     assert!(found.elapsed_s.is_some_and(|elapsed_s| elapsed_s >= 7.0 * 0.21), "{found:?}");
     let shown = compare(&lab, &far).expect_code(0).stdout;
@@ -273,7 +273,7 @@ fn rounds_end_when_the_order_is_certain() {
     assert!(rounds(&found).iter().all(|made| (1..=3).contains(made)), "{found:?}");
     assert_eq!(found.order_is_certain, Some(false));
     let found = record(&lab, &[&["--trials", "3"], &far[..]].concat(), 0);
-    assert_eq!((rounds(&found), found.looks, found.order_is_certain), (vec![3, 3], Some(1), Some(false)));
+    assert_eq!((rounds(&found), found.analyses, found.order_is_certain), (vec![3, 3], Some(1), Some(false)));
     let problem = compare(&lab, &["--time", "0s", "true", "false"]).expect_code(2).stderr;
     assert!(problem.contains("--time"), "{problem}");
 }

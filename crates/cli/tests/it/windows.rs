@@ -80,7 +80,7 @@ fn the_record_is_ours_to_the_letter_and_says_wine() {
     assert_eq!((record.settings.trials, record.settings.interrupted), (7, false));
     for case in record.cases {
         let mut again = case.clone();
-        stats::summarise(&mut again, stats::Looks::Once).expect("a stream has no histogram");
+        stats::summarise(&mut again, stats::Analyses::Once).expect("a stream has no histogram");
         assert_eq!(again, case, "its summary is the one computed here");
     }
     wine.close();

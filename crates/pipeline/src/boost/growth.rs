@@ -256,7 +256,7 @@ impl PipeGrowth {
         self.larger.give_back();
         record.slow_buffers = self.slow_buffers();
         record.pipe_quota = self.larger.pipe_quota;
-        record.looks = self.samples;
+        record.samples = self.samples;
         record.boosted = self.larger.enlarged;
         record.refused = self.larger.refused;
         record.unseen = self.tree.unseen.len() as u64;

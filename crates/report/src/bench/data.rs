@@ -6,6 +6,7 @@ use stats::choice::costly_cpu_ns;
 use stats::tail::Tail;
 use stats::{Demand, Estimate, bound_of, figure};
 
+use crate::estimate::median_value;
 use crate::groups::Pipes;
 use crate::sheet::{Sheet, pairs};
 use crate::table::Table;
@@ -43,20 +44,20 @@ pub(super) fn table(record: &BenchRecord) -> Table {
 }
 
 /// The answer, a mechanism, and the run of its program.
-type Program<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
+type AnswerRow<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
 
-fn programs(recommendation: &Recommendation) -> Vec<Program<'_>> {
+fn programs(recommendation: &Recommendation) -> Vec<AnswerRow<'_>> {
     let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
     let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
     let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
     run.chain(not_run.map(|spec| (recommendation, spec, None))).collect()
 }
 
-fn run<'a>(row: &Option<Program<'a>>) -> Option<&'a ProgramFigures> {
+fn run<'a>(row: &Option<AnswerRow<'a>>) -> Option<&'a ProgramFigures> {
     (*row)?.2
 }
 
-fn programs_table(rows: &[Option<Program>]) -> Table {
+fn programs_table(rows: &[Option<AnswerRow>]) -> Table {
     let mut sheet = Sheet::of_data(rows);
     let median = |values: &[f64]| Some(Unit::Ns.of(Estimate::of(values)?.median));
     sheet.data("question", |row| Some((&(*row)?.0.title).into()));
@@ -94,7 +95,7 @@ pub(crate) fn cases_table(rows: &[Option<CaseRow>], has_peer: bool) -> Table {
     if has_peer {
         axes(&mut sheet, &[AxisGroup::Peer]);
         sheet.data("retransmits", |row| {
-            median(row.as_ref()?.case, |sample| Some(sample.retransmits? as f64), Unit::Decimals(4))
+            median_value(row.as_ref()?.case, |sample| Some(sample.retransmits? as f64), Unit::Decimals(4))
         });
     }
     sheet.table()
@@ -128,19 +129,19 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     let times_pipe = "times_pipe=median times_pipe_low=low times_pipe_high=high";
     sheet.fields_in(Unit::Times, times_pipe, |row| (*row)?.times_pipe);
     sheet.data("elapsed_per_block_ns", |row| {
-        median(row.as_ref()?.case, figure::elapsed_per_block_ns, Unit::Ns)
+        median_value(row.as_ref()?.case, figure::elapsed_per_block_ns, Unit::Ns)
     });
     sheet.data("cpu_per_block_ns", |row| {
         let case = of_blocks_alone(row.as_ref()?.case)?;
-        median(case, |sample| costly_cpu_ns(case, sample, &Demand::default()), Unit::Ns)
+        median_value(case, |sample| costly_cpu_ns(case, sample, &Demand::default()), Unit::Ns)
     });
     let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
         sheet.data(name, |row| cell(row.as_ref()?.case));
     };
-    add("syscalls_per_block", |case| median(case, figure::syscalls_per_block, Unit::Decimals(4)));
-    add("set_up_ns", |case| median(case, |sample| Some(sample.setup_ns as f64), Unit::Ns));
+    add("syscalls_per_block", |case| median_value(case, figure::syscalls_per_block, Unit::Decimals(4)));
+    add("set_up_ns", |case| median_value(case, |sample| Some(sample.setup_ns as f64), Unit::Ns));
     add("voluntary_switches_per_block", |case| {
-        median(of_blocks_alone(case)?, figure::voluntary_switches_per_block, Unit::Decimals(4))
+        median_value(of_blocks_alone(case)?, figure::voluntary_switches_per_block, Unit::Decimals(4))
     });
     add("bound_by", |case| Some(bound_of(case)?.to_string().into()));
     add("noise", |case| word(&case.noise?));
@@ -156,8 +157,4 @@ fn word(value: &impl Serialize) -> Option<Value> {
 /// The case, if its CPU time and context switches are those of its blocks alone; those of workers include start-up and warm-up.
 fn of_blocks_alone(case: &CaseRecord) -> Option<&CaseRecord> {
     case.worker.is_none().then_some(case)
-}
-
-fn median(case: &CaseRecord, of: impl Fn(&model::Sample) -> Option<f64>, unit: Unit) -> Option<Value> {
-    figure::median_of(case, of).map(|value| unit.of(value))
 }

@@ -9,28 +9,32 @@ use crate::advice::advice;
 use crate::chart::Chart;
 use crate::crossings::crossings;
 use crate::document::{Block, Section, labelled};
-use crate::groups::{self, Group, Source};
+use crate::groups::{ChartedCases, Source};
 use crate::lists::{distinct, grouped};
-use crate::{data_costs, languages, load, offsets, remarks, view};
+use crate::table::Table;
+use crate::view::{View, ranked};
+use crate::{data_costs, languages, load, offsets, remarks};
 
-/// A section for each kind of figures that the records hold.
+/// A section for each kind of estimates that the records hold.
 pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
-    let sets = groups::charted(sources);
-    let of_workload = |workload| {
-        sets.iter().enumerate().filter(move |(_, set): &(_, &Group)| set.case().workload == workload)
+    let (over_offsets, others): (Vec<_>, _) =
+        sources.iter().copied().partition(|source| offsets::are_swept(source.record));
+    let view = View::from_sources(&others);
+    let [streams, trips] = [Workload::Stream, Workload::PingPong].map(|workload| view.charted(workload));
+    let blocks = |workload, charted: &[ChartedCases]| {
+        let tables = offset_tables(workload, &over_offsets).into_iter().map(Block::Table);
+        let charts = (0..charted.len()).flat_map(|at| case_blocks(at, charted, sources));
+        tables.chain(charts).collect::<Vec<Block>>()
     };
-    let charts = |workload| {
-        let blocks = of_workload(workload).flat_map(|(at, set)| set_blocks(set, at, &sets, sources));
-        blocks.collect::<Vec<Block>>()
-    };
-    let [streams, trips] = [Workload::Stream, Workload::PingPong].map(charts);
-    let distributions = of_workload(Workload::PingPong)
-        .flat_map(|(at, set)| chart_blocks(round_trips::charts(set, at), set, &sets))
-        .collect();
-    let mut figures =
-        [section("throughput", "Throughput", streams), section("round-trips", "Round trips", trips)];
-    // Findings and remarks are of the whole record: they are in its first section of figures.
-    if let Some(first) = figures.iter_mut().find(|section| !section.blocks.is_empty()) {
+    let trip_charts =
+        trips.iter().enumerate().filter_map(|(at, one)| Some((at, round_trips::chart(one, at)?)));
+    let distributions = trip_charts.map(|(at, chart)| titled(chart, at, &trips)).collect();
+    let mut estimates = [
+        section("throughput", "Throughput", blocks(Workload::Stream, &streams)),
+        section("round-trips", "Round trips", blocks(Workload::PingPong, &trips)),
+    ];
+    // Findings and remarks are of the whole record: they are in its first section of estimates.
+    if let Some(first) = estimates.iter_mut().find(|section| !section.blocks.is_empty()) {
         // What several records recommend together is unknown.
         if let [source] = sources
             && has_mechanisms(&source)
@@ -41,19 +45,19 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         first.blocks.extend(remarks_of(&own));
     }
     let mut sections: Vec<Section> = sources.iter().enumerate().filter_map(recommendation).collect();
-    sections.extend(figures);
+    sections.extend(estimates);
     sections.push(section("distribution", "How round trips are distributed", distributions));
     for (at, source) in sources.iter().enumerate() {
         sections.extend(languages::section(source.record, source.label, at));
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
-        let figures = load::charts(record, at).into_iter().map(Block::Chart);
+        let charts = load::charts(record, at).into_iter().map(Block::Chart);
         let tables = load::tables(record);
         let mut known = BTreeSet::new();
         let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
         let remarks: Vec<String> = load::remarks(record).into_iter().chain(legends).collect();
         let remarks = Some(remarks).filter(|lines| !lines.is_empty()).map(Block::Remarks);
-        let under_load = figures.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
+        let under_load = charts.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
         let costs = data_costs::table(record).into_iter().map(Block::Table).collect();
         for (id, title, blocks) in
             [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]
@@ -72,32 +76,37 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
 
 /// Whether a record has rows that are no programs of other languages.
 fn has_mechanisms(source: &&Source) -> bool {
-    view::ranked(source.record).any(|case| case.worker.is_none())
+    ranked(source.record).any(|case| case.worker.is_none())
 }
 
 fn section(id: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { id: id.to_owned(), title: title.to_owned(), blocks, ..Section::default() }
 }
 
-/// The figures of a set, with titles that distinguish it from other sets.
-fn chart_blocks(figures: Vec<Chart>, set: &Group, sets: &[Group]) -> impl Iterator<Item = Block> {
-    let titled = |figure: Chart| Chart { title: set.titled(&figure.title, sets), ..figure };
-    figures.into_iter().map(titled).map(Block::Chart)
+/// A chart with a title that distinguishes it from others of its workload.
+fn titled(chart: Chart, at: usize, all: &[ChartedCases]) -> Block {
+    Block::Chart(Chart { title: all[at].titled(&chart.title, all), ..chart })
 }
 
-/// The figures of a set of cases; of a sweep also where mechanisms cross, and the sizes without figures.
-fn set_blocks(set: &Group, number: usize, sets: &[Group], sources: &[Source]) -> Vec<Block> {
-    let labelled_cases = || set.0.iter().map(|entry| (entry.full_name(), entry.case));
-    if set.is_over_offsets() {
-        return offsets::tables(labelled_cases()).into_iter().map(Block::Table).collect();
-    }
-    let mut blocks: Vec<Block> = chart_blocks(throughput::charts(set, number, sources), set, sets).collect();
-    if set.is_sweep() {
-        let crossings = crossings(labelled_cases());
+/// The chart of some cases; of a sweep also where mechanisms cross, and the sizes without figures.
+fn case_blocks(at: usize, all: &[ChartedCases], sources: &[Source]) -> Vec<Block> {
+    let cases = &all[at];
+    let mut blocks = vec![titled(throughput::chart(cases, at, sources), at, all)];
+    if cases.is_sweep {
+        let crossings = crossings(cases.rows.iter().map(|(row, case)| (row.full_name(), *case)));
         blocks.extend((!crossings.is_empty()).then_some(Block::Remarks(crossings)));
-        blocks.extend(throughput::gaps(set).map(Block::Table));
+        blocks.extend(throughput::gaps(cases).map(Block::Table));
     }
     blocks
+}
+
+/// The tables of the records whose buffers begin at many offsets.
+fn offset_tables(workload: Workload, sources: &[Source]) -> Vec<Table> {
+    let all = sources.iter().flat_map(|source| {
+        let cases = offsets::labelled_cases(source.record).filter(|(_, case)| case.workload == workload);
+        cases.map(|(name, case)| (labelled(&name, source.label), case))
+    });
+    offsets::tables(all.collect::<Vec<_>>().into_iter())
 }
 
 /// The answer of `hosepipe recommend`, with its program.
@@ -120,8 +129,8 @@ fn remarks_of(sources: &[Source]) -> Option<Block> {
 }
 
 fn remarks_of_one(record: &BenchRecord) -> Vec<String> {
-    let view = view::View::from_record(record);
-    // In a sweep the ceiling is a line of the figure.
+    let view = View::from_record(record);
+    // In a sweep the ceiling is a line of the chart.
     let single = view.groups().into_iter().filter(|group| group.len() == 1);
     let footers = distinct(single.filter_map(|group| remarks::footer(&view, &group[0])));
     let mut lines: Vec<String> = remarks::other_load(record).into_iter().chain(footers).collect();

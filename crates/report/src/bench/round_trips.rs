@@ -4,8 +4,8 @@ use model::{CaseRecord, decode_histogram};
 use stats::tail::share_max;
 
 use crate::bounds::{LINES_MAX, cut};
-use crate::chart::{Axis, Chart, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
-use crate::groups::{Group, GroupRow};
+use crate::chart::{Chart, ChartAxis, ChartData, Lines, Point, Scale, Series, SeriesStyle, Unit};
+use crate::groups::ChartedCases;
 use crate::numbers;
 
 /// Steps from one nine to the next: 90 %, 91 %… 99 %, 99.1 %…
@@ -13,40 +13,30 @@ const STEPS: u32 = 9;
 /// Largest number of nines.
 const NINES: i32 = 7;
 
-/// A figure for each block of a set of round trips; of a sweep for the smallest block only.
-pub(super) fn charts(set: &Group, number: usize) -> Vec<Chart> {
-    let mut blocks = set.blocks();
-    if set.is_sweep() {
-        blocks.truncate(1);
-    }
-    let figure = |(at, bytes): (usize, u64)| {
-        let mut entries: Vec<&GroupRow> = set.of_block(bytes).collect();
-        model::sort_by_key(&mut entries, |entry| {
-            entry.case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50)
-        });
-        let left_out = cut("lines", LINES_MAX, entries.len()).map(|sentence| format!(" {sentence}"));
-        entries.truncate(LINES_MAX);
-        let series: Vec<Series> = entries.into_iter().filter_map(series).collect();
-        (!series.is_empty()).then(|| Chart {
-            id: format!("round-trips-{}", number * 10 + at),
-            title: format!("Round trips of {}", numbers::size(bytes)),
-            caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
-                      one in how rare a value is, so that the tail has as much room as the middle."
-                .to_owned()
-                + &left_out.unwrap_or_default(),
-            data: ChartData::Lines(Lines {
-                x_axis: Axis::new("percentile", Unit::Rarity, Scale::Log),
-                y_axis: Axis::new("round trip", Unit::Ns, Scale::Log),
-                series,
-            }),
-        })
-    };
-    blocks.into_iter().enumerate().filter_map(figure).collect()
-}
-
-fn series(entry: &GroupRow) -> Option<Series> {
-    let points = percentiles(entry.case)?;
-    Some(Series::new(entry.full_name(), SeriesStyle::Measured, points))
+/// The chart of some round trips; of a sweep for the smallest block only.
+pub(super) fn chart(cases: &ChartedCases, number: usize) -> Option<Chart> {
+    let bytes = cases.cases().map(|case| case.block_bytes).min()?;
+    let mut rows: Vec<_> = cases.rows.iter().filter(|(_, case)| case.block_bytes == bytes).collect();
+    model::sort_by_key(&mut rows, |(_, case)| case.latency_ns.as_ref().map_or(u64::MAX, |found| found.p50));
+    let left_out = cut("lines", LINES_MAX, rows.len()).map(|sentence| format!(" {sentence}"));
+    rows.truncate(LINES_MAX);
+    let series = rows.into_iter().filter_map(|(row, case)| {
+        Some(Series::new(row.full_name(), SeriesStyle::Measured, percentiles(case)?))
+    });
+    let series: Vec<Series> = series.collect();
+    (!series.is_empty()).then(|| Chart {
+        id: format!("distribution-{number}"),
+        title: format!("Round trips of {}", numbers::size(bytes)),
+        caption: "Read a line at 99 %: one round trip in a hundred took longer. Both axes are logarithmic, the lower \
+                  one in how rare a value is, so that the tail has as much room as the middle."
+            .to_owned()
+            + &left_out.unwrap_or_default(),
+        data: ChartData::Lines(Lines {
+            x_axis: ChartAxis::new("percentile", Unit::Rarity, Scale::Log),
+            y_axis: ChartAxis::new("round trip", Unit::Ns, Scale::Log),
+            series,
+        }),
+    })
 }
 
 /// The percentiles of all round trips that have enough of them beyond; `None` if there are none.

@@ -29,7 +29,7 @@ const INSET: f64 = 7.0;
 const REASON_LINES: usize = 2;
 
 /// Positions on the canvas, in pixels.
-struct Layout {
+struct BarLayout {
     range: Range,
     left: f64,
     width: f64,
@@ -37,23 +37,23 @@ struct Layout {
     narrow: bool,
 }
 
-impl Layout {
+impl BarLayout {
     fn new(bars: &Bars, canvas: &Canvas) -> Self {
         let all = || bars.groups.iter().flat_map(|group| &group.bars);
-        let figures = all().flat_map(|bar| [bar.cell.value, bar.cell.low, bar.cell.high]).flatten();
-        let figures: Vec<f64> = figures.chain(all().flat_map(|bar| bar.samples.iter().copied())).collect();
-        let longest = figures.iter().copied().fold(0.0, f64::max);
+        let estimates = all().flat_map(|bar| [bar.cell.value, bar.cell.low, bar.cell.high]).flatten();
+        let values: Vec<f64> = estimates.chain(all().flat_map(|bar| bar.samples.iter().copied())).collect();
+        let longest = values.iter().copied().fold(0.0, f64::max);
         let near = |reference: &&Reference| {
             reference.value <= longest * REFERENCE_REACH || bars.axis.scale == Scale::Log
         };
         let references = bars.references.iter().filter(near).map(|reference| reference.value);
-        let range = Range::new(bars.axis.scale, bars.axis.unit, figures.iter().copied().chain(references));
+        let range = Range::new(bars.axis.scale, bars.axis.unit, values.iter().copied().chain(references));
         let names = all().map(|bar| mono_width(&bar.name)).fold(40.0, f64::max) + 14.0;
         let narrow = canvas.narrow;
         let left = if narrow { 1.0 } else { names.min(NAMES_MAX) };
-        let values = if narrow { 14.0 } else { VALUES };
+        let value_columns = if narrow { 14.0 } else { VALUES };
         let row = if narrow { 42.0 } else { 28.0 };
-        Self { range: range.padded(0.03), left, width: canvas.width - left - values, row, narrow }
+        Self { range: range.padded(0.03), left, width: canvas.width - left - value_columns, row, narrow }
     }
 
     fn x(&self, value: f64) -> Option<f64> {
@@ -62,7 +62,7 @@ impl Layout {
 }
 
 pub(super) fn draw(bars: &Bars, canvas: &Canvas, palette: &Palette) -> Drawing {
-    let layout = Layout::new(bars, canvas);
+    let layout = BarLayout::new(bars, canvas);
     let names: usize = bars.references.iter().map(|one| named(one, bars, &layout, canvas).len()).sum();
     let top = names as f64 * REFERENCE + 4.0;
     let mut y = top;
@@ -85,7 +85,7 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas, palette: &Palette) -> Drawing {
     Drawing { height: y + FOOT, body }
 }
 
-fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {
+fn row(bar: &Bar, bars: &Bars, layout: &BarLayout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {
     let (name_y, middle) = if layout.narrow { (y + 15.0, y + 27.0) } else { (y + 18.0, y + 13.0) };
     let value = bar.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
     let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
@@ -98,7 +98,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
             rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
                 fill="transparent" {}
             (text(if layout.narrow { INSET } else { 0.0 }, name_y, "mono", &shortened(&bar.name, room)))
-            @if let Some(value) = drawn { (figure(bar, layout, (value, middle), color)) }
+            @if let Some(value) = drawn { (bar_with_interval(bar, layout, (value, middle), color)) }
             @else { (reason(bar, layout, y, canvas)) }
             @if !value.is_empty() { (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value)) }
         },
@@ -106,7 +106,7 @@ fn row(bar: &Bar, bars: &Bars, layout: &Layout, (y, color): (f64, usize), canvas
 }
 
 /// The bar or the mark, its interval, and its samples below.
-fn figure(bar: &Bar, layout: &Layout, (value, middle): (f64, f64), color: usize) -> Markup {
+fn bar_with_interval(bar: &Bar, layout: &BarLayout, (value, middle): (f64, f64), color: usize) -> Markup {
     let class = format!("c{color}");
     let samples = bar.samples.iter().filter_map(|sample| layout.x(*sample));
     let specks: String = samples.map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0))).collect();
@@ -132,7 +132,7 @@ fn whisker(low: f64, high: f64, y: f64) -> String {
 }
 
 /// Why there is no figure, in at most two lines; the tip has the full text.
-fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
+fn reason(bar: &Bar, layout: &BarLayout, y: f64, canvas: &Canvas) -> Markup {
     let width = if layout.narrow { canvas.width - 2.0 * INSET } else { canvas.width - layout.left - INSET };
     let columns = (width / sans_width("n")).floor().max(10.0) as usize;
     let note = bar.cell.note.as_str();
@@ -153,7 +153,7 @@ fn reason(bar: &Bar, layout: &Layout, y: f64, canvas: &Canvas) -> Markup {
     }
 }
 
-fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
+fn axis(bars: &Bars, layout: &BarLayout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
     let ticks = layout.range.ticks(if layout.narrow { 3 } else { 6 });
     let label = |value: &f64| Some((layout.x(*value)?, bars.axis.unit.tick(*value)));
     let labels = ticks.iter().filter_map(label).collect();
@@ -174,7 +174,7 @@ fn axis(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas
 }
 
 /// The vertical lines of references, each with its name above.
-fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
+fn references(bars: &Bars, layout: &BarLayout, (top, bottom): (f64, f64), canvas: &Canvas) -> Markup {
     let mut y = 12.0 - REFERENCE;
     let mut pieces = Vec::new();
     for reference in &bars.references {
@@ -195,13 +195,13 @@ fn references(bars: &Bars, layout: &Layout, (top, bottom): (f64, f64), canvas: &
 }
 
 /// The position of a reference's line; `None` if it is too far away.
-fn reference_x(reference: &Reference, layout: &Layout) -> Option<f64> {
+fn reference_x(reference: &Reference, layout: &BarLayout) -> Option<f64> {
     let within = layout.range.share(reference.value).is_some_and(|share| share <= 1.0);
     layout.x(reference.value).filter(|_| within)
 }
 
 /// The name of a reference and its figure, with an arrow if its line is too far away; wrapped at the canvas's width.
-fn named(reference: &Reference, bars: &Bars, layout: &Layout, canvas: &Canvas) -> Vec<String> {
+fn named(reference: &Reference, bars: &Bars, layout: &BarLayout, canvas: &Canvas) -> Vec<String> {
     let arrow = if reference_x(reference, layout).is_some() { "" } else { " →" };
     let words = format!("{} {}{arrow}", reference.name, bars.axis.unit.text(reference.value));
     layout::wrap(&words, (canvas.width / sans_width("n")).floor() as usize)

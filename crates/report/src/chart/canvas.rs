@@ -46,41 +46,41 @@ impl Canvas {
     }
 
     /// A name for a part of a chart, once on a page.
-    pub(super) fn part(&self, figure: &str, part: &str) -> String {
+    pub(super) fn part(&self, chart: &str, part: &str) -> String {
         let place = match (self.theme, self.narrow) {
             (Some(_), _) => "alone",
             (None, false) => "wide",
             (None, true) => "narrow",
         };
-        format!("{figure}-{place}-{part}")
+        format!("{chart}-{place}-{part}")
     }
 
     /// The drawing as an `svg` element.
-    pub(super) fn frame(&self, figure: &Chart, drawing: Drawing) -> Markup {
-        let Some(theme) = self.theme else { return self.frame_in_page(figure, &drawing) };
+    pub(super) fn frame(&self, chart: &Chart, drawing: Drawing) -> Markup {
+        let Some(theme) = self.theme else { return self.frame_in_page(chart, &drawing) };
         const MARGIN: f64 = 16.0;
         const HEAD: f64 = 34.0;
         let (width, height) = (self.width + 2.0 * MARGIN, drawing.height + HEAD + 2.0 * MARGIN);
-        let (title, caption) = (self.part(&figure.id, "title"), self.part(&figure.id, "caption"));
+        let (title, caption) = (self.part(&chart.id, "title"), self.part(&chart.id, "caption"));
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="figure" width=(px(width)) height=(px(height))
                 viewBox={ "0 0 " (px(width)) " " (px(height)) } role="img" aria-labelledby={ (title) " " (caption) } {
-                title id=(title) { (figure.title) }
-                desc id=(caption) { (figure.caption) }
+                title id=(title) { (chart.title) }
+                desc id=(caption) { (chart.caption) }
                 style { (PreEscaped(theme.style())) }
                 rect class="paper" width="100%" height="100%" {}
-                (text(MARGIN, MARGIN + 14.0, "title", &figure.title))
+                (text(MARGIN, MARGIN + 14.0, "title", &chart.title))
                 g transform={ "translate(" (px(MARGIN)) " " (px(MARGIN + HEAD)) ")" } { (drawing.body) }
             }
         }
     }
 
-    fn frame_in_page(&self, figure: &Chart, drawing: &Drawing) -> Markup {
+    fn frame_in_page(&self, chart: &Chart, drawing: &Drawing) -> Markup {
         let class = if self.narrow { "figure narrow" } else { "figure wide" };
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class=(class)
                 viewBox={ "0 0 " (px(self.width)) " " (px(drawing.height)) }
-                role="group" aria-label=(figure.title) { (drawing.body) }
+                role="group" aria-label=(chart.title) { (drawing.body) }
         }
     }
 }

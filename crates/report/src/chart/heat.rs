@@ -6,7 +6,7 @@ use stats::estimate::median;
 use super::axis::{Range, can_show};
 use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text, with_tip};
 use super::theme::HEAT_STEPS;
-use super::{Cell, Heat, Scale, Unit};
+use super::{ChartCell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
 
 /// The widest column of names on a desktop and on a phone.
@@ -26,7 +26,7 @@ const SMALLEST: f64 = 0.095;
 /// From this colour on the text of a cell is light.
 const LIGHT_TEXT_FROM: usize = 5;
 
-struct Layout {
+struct Grid {
     left: f64,
     top: f64,
     cell: f64,
@@ -41,29 +41,29 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     let values = values.filter(|value| can_show(Scale::Linear, *value));
     let (low, high) =
         values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-    let layout = layout(heat, high, canvas);
+    let grid = layout(heat, high, canvas);
     // Values that hardly differ get similar colours.
     let alike = median(&values.clone().collect::<Vec<_>>()).filter(|_| high < low * FACTOR_MIN);
     let reach = FACTOR_MIN.sqrt();
     let (low, high) = alike.map_or((low, high), |middle| (low.min(middle / reach), high.max(middle * reach)));
     let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
     let range = Range { low, high, ..Range::new(scale, heat.unit, values) };
-    let bottom = layout.top + heat.rows.len() as f64 * ROW;
+    let bottom = grid.top + heat.rows.len() as f64 * ROW;
     let body = html! {
-        (names(heat, &layout, canvas))
+        (names(heat, &grid, canvas))
         g class="cells" {
             @for (row, cells) in heat.cells.iter().enumerate() {
                 @for (column, cell) in cells.iter().enumerate() {
-                    (square(heat, (row, column), cell, &range, &layout))
+                    (square(heat, (row, column), cell, &range, &grid))
                 }
             }
         }
-        (key(heat.unit, &range, (layout.left, bottom + 16.0), canvas))
+        (key(heat.unit, &range, (grid.left, bottom + 16.0), canvas))
     };
     Drawing { height: bottom + 58.0, body }
 }
 
-fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
+fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Grid {
     let narrow = usize::from(canvas.narrow);
     let names_max = NAMES_MAX[narrow];
     let widest =
@@ -76,7 +76,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
     let (rise, run) = f64::to_radians(turned).sin_cos();
     // The last turned name is wider than its column.
     let room = canvas.width - left - if fits { 0.0 } else { (name * run - 4.0).max(0.0) };
-    Layout {
+    Grid {
         left,
         top: if fits { 44.0 } else { name * rise + 38.0 },
         cell: (room / columns).clamp(CELL[0], CELL[1]),
@@ -85,40 +85,46 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Layout {
     }
 }
 
-fn names(heat: &Heat, layout: &Layout, canvas: &Canvas) -> Markup {
+fn names(heat: &Heat, grid: &Grid, canvas: &Canvas) -> Markup {
     let names_max = NAMES_MAX[usize::from(canvas.narrow)];
     html! {
-        (text(0.0, layout.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
-        (text(layout.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
-        (text(canvas.width, 12.0, "quiet end", &layout.step.1))
+        (text(0.0, grid.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
+        (text(grid.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
+        (text(canvas.width, 12.0, "quiet end", &grid.step.1))
         @for (at, name) in heat.rows.iter().enumerate() {
-            (text(0.0, layout.top + at as f64 * ROW + 18.0, "mono", &shortened(name, layout.left - 12.0)))
+            (text(0.0, grid.top + at as f64 * ROW + 18.0, "mono", &shortened(name, grid.left - 12.0)))
         }
         @for (at, name) in heat.columns.iter().enumerate() {
-            @let x = layout.left + (at as f64 + 0.5) * layout.cell;
-            @if layout.turned > 0.0 {
-                text class="mono" transform={ "translate(" (px(x + 4.0)) " " (px(layout.top - 7.0)) ") rotate(-" (px(layout.turned)) ")" } {
+            @let x = grid.left + (at as f64 + 0.5) * grid.cell;
+            @if grid.turned > 0.0 {
+                text class="mono" transform={ "translate(" (px(x + 4.0)) " " (px(grid.top - 7.0)) ") rotate(-" (px(grid.turned)) ")" } {
                     (shortened(name, names_max))
                 }
             } @else {
-                (text(x, layout.top - 8.0, "mono middle", name))
+                (text(x, grid.top - 8.0, "mono middle", name))
             }
         }
     }
 }
 
-fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range, layout: &Layout) -> Markup {
-    let (x, y) = (layout.left + column as f64 * layout.cell, layout.top + row as f64 * ROW);
+fn square(
+    heat: &Heat,
+    (row, column): (usize, usize),
+    cell: &ChartCell,
+    range: &Range,
+    grid: &Grid,
+) -> Markup {
+    let (x, y) = (grid.left + column as f64 * grid.cell, grid.top + row as f64 * ROW);
     let step = cell.value.map(|value| step(range, value));
     let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
-    let words = cell.value.map_or("–".to_owned(), |value| match value / layout.step.0 {
+    let words = cell.value.map_or("–".to_owned(), |value| match value / grid.step.0 {
         common if common >= SMALLEST => three_digits(common),
         _ => heat.unit.text(value),
     });
-    let fits = |words: &String| sans_width(words) <= layout.cell - 2.0;
+    let fits = |words: &String| sans_width(words) <= grid.cell - 2.0;
     let shown = [format!("{words}{}", cell.spread(heat.unit)), words].into_iter().find(fits);
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
-    let name = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
+    let pair = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
     let text_class = match step {
         Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",
@@ -126,10 +132,10 @@ fn square(heat: &Heat, (row, column): (usize, usize), cell: &Cell, range: &Range
     };
     with_tip(
         "cell",
-        &cell.tip(&name, heat.unit, "not measured"),
+        &cell.tip(&pair, heat.unit, "not measured"),
         html! {
-            rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(layout.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
-            @if let Some(shown) = shown { (text(x + layout.cell / 2.0, y + 18.0, text_class, &shown)) }
+            rect class=(class) x=(px(x + 0.5)) y=(px(y + 0.5)) width=(px(grid.cell - 1.0)) height=(px(ROW - 1.0)) rx="2" {}
+            @if let Some(shown) = shown { (text(x + grid.cell / 2.0, y + 18.0, text_class, &shown)) }
         },
     )
 }

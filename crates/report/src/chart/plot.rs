@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::axis::Range;
 use super::canvas::{Canvas, Drawing, labels_apart, mono_width, px, sans_width, shortened, text};
 use super::theme::SERIES_COLORS;
-use super::{Axis, Lines, Palette, Point, Scale, Series, SeriesStyle, Unit};
+use super::{ChartAxis, Lines, Palette, Point, Scale, Series, SeriesStyle, Unit};
 
 /// Height of the frame on a desktop and on a phone.
 const HEIGHTS: [f64; 2] = [330.0, 260.0];
@@ -44,11 +44,11 @@ struct PlottedPoint<'a> {
     point: &'a Point,
 }
 
-/// Draws the lines; `figure` names the parts.
-pub(super) fn draw(lines: &Lines, canvas: &Canvas, (figure, palette): (&str, &Palette)) -> Drawing {
+/// Draws the lines; `id` names the parts.
+pub(super) fn draw(lines: &Lines, canvas: &Canvas, (id, palette): (&str, &Palette)) -> Drawing {
     let frame = Frame::new(lines, canvas, palette);
     let (left, right, top, bottom) = (frame.left, frame.left + frame.width, HEAD, HEAD + frame.height);
-    let clip = canvas.part(figure, "clip");
+    let clip = canvas.part(id, "clip");
     let (legend, legend_height) = frame.legend(bottom + FOOT + 8.0);
     let body = html! {
         clipPath id=(clip) { rect x=(px(left)) y=(px(top)) width=(px(frame.width)) height=(px(frame.height)) {} }
@@ -77,7 +77,7 @@ fn finer_ticks(range: Range, canvas: &Canvas) -> Option<String> {
 impl<'a> Frame<'a> {
     fn new(lines: &'a Lines, canvas: &'a Canvas, palette: &'a Palette) -> Self {
         let points = || lines.series.iter().flat_map(|series| &series.points);
-        let range = |axis: &Axis, values: &mut dyn Iterator<Item = f64>| {
+        let range = |axis: &ChartAxis, values: &mut dyn Iterator<Item = f64>| {
             let range = Range::new(axis.scale, axis.unit, values);
             if axis.unit == Unit::Rarity {
                 Range { low: 1.0, high: range.high.max(10.0) * 1.1, ..range }
@@ -86,8 +86,8 @@ impl<'a> Frame<'a> {
             }
         };
         let x = range(&lines.x_axis, &mut points().map(|point| x_of(lines, point)));
-        let figures = points().flat_map(|point| [Some(point.y), point.low, point.high]);
-        let y = range(&lines.y_axis, &mut figures.flatten());
+        let values = points().flat_map(|point| [Some(point.y), point.low, point.high]);
+        let y = range(&lines.y_axis, &mut values.flatten());
         let widest = y.ticks(TICKS[2]).into_iter().map(|value| sans_width(&y.unit.tick(value)));
         let left = (widest.fold(0.0, f64::max) + 12.0).max(30.0);
         let height = HEIGHTS[usize::from(canvas.narrow)];
@@ -110,20 +110,20 @@ impl<'a> Frame<'a> {
     fn ticks(&self) -> Markup {
         let (left, right, top, bottom) = (self.left, self.left + self.width, HEAD, HEAD + self.height);
         let up = self.y.ticks(TICKS[2]).into_iter();
-        let up = up.filter_map(|value| Some((self.y(value)?, self.y.unit.tick(value))));
+        let ticks_up = up.filter_map(|value| Some((self.y(value)?, self.y.unit.tick(value))));
         let across = self.places_across(TICKS[usize::from(self.canvas.narrow)]).into_iter();
-        let across: Vec<(f64, String)> =
+        let ticks_across: Vec<(f64, String)> =
             across.filter_map(|value| Some((self.x(value)?, self.x.unit.tick(value)))).collect();
         html! {
-            @for (y, words) in up {
+            @for (y, words) in ticks_up {
                 line class="gridline" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {}
                 // The lowest one stays above the first one along the bottom.
                 (text(left - 8.0, (y + 4.0).min(bottom + 2.0), "quiet end", &words))
             }
-            @for (x, _) in &across {
+            @for (x, _) in &ticks_across {
                 line class="gridline" x1=(px(*x)) x2=(px(*x)) y1=(px(top)) y2=(px(bottom)) {}
             }
-            @for (x, words) in labels_apart(across, self.canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
+            @for (x, words) in labels_apart(ticks_across, self.canvas) { (text(x, bottom + 17.0, "quiet middle", &words)) }
             line class="axisline" x1=(px(left)) x2=(px(right)) y1=(px(bottom)) y2=(px(bottom)) {}
         }
     }

@@ -2,8 +2,8 @@
 
 use super::flow::{HELD_UP, PARTS, REST, amount, times_s};
 use super::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Flow, FlowStage, Heat, Lines, Point, Reference,
-    Series, SeriesStyle, Unit,
+    Bar, BarGroup, Bars, Chart, ChartAxis, ChartCell, ChartData, Flow, FlowStage, Heat, Lines, Point,
+    Reference, Series, SeriesStyle, Unit,
 };
 use crate::interval::{self, Estimated};
 use crate::lists::joined_if_any;
@@ -24,7 +24,7 @@ pub(super) fn table(chart: &Chart) -> Table {
 }
 
 /// A number and its two names.
-type NumberRow = ([Value; 2], Cell);
+type NumberRow = ([Value; 2], ChartCell);
 
 fn lines_table(lines: &Lines) -> Table {
     let (x, y) = (&lines.x_axis, &lines.y_axis);
@@ -43,14 +43,14 @@ fn bars_table(bars: &Bars) -> Table {
         ([(&group.name).into(), with_origin(&bar.name, bar.style).into()], bar.cell.clone())
     };
     let reference = |one: &Reference| {
-        ([Value::EMPTY, (&one.name).into()], Cell { value: Some(one.value), ..Cell::default() })
+        ([Value::EMPTY, (&one.name).into()], ChartCell { value: Some(one.value), ..ChartCell::default() })
     };
     let rows: Vec<NumberRow> = all.map(row).chain(bars.references.iter().map(reference)).collect();
     numbers_table(["group", "name"], &bars.axis, &rows)
 }
 
 /// A row for each number: its names, its value and interval, the number of its samples, and a remark.
-fn numbers_table([first, second]: [&str; 2], axis: &Axis, rows: &[NumberRow]) -> Table {
+fn numbers_table([first, second]: [&str; 2], axis: &ChartAxis, rows: &[NumberRow]) -> Table {
     let with_interval = rows.iter().filter(|(_, cell)| cell.low.is_some());
     let low = interval_heading(with_interval.map(|(_, cell)| cell.n));
     let mut sheet = Sheet::new(rows);
@@ -65,7 +65,7 @@ fn numbers_table([first, second]: [&str; 2], axis: &Axis, rows: &[NumberRow]) ->
 }
 
 fn heat_table(heat: &Heat) -> Table {
-    let cell = |cell: &Cell| match (cell.value, cell.low.zip(cell.high), cell.n) {
+    let cell = |cell: &ChartCell| match (cell.value, cell.low.zip(cell.high), cell.n) {
         (Some(value), Some((low, high)), Some(n)) => {
             Value::Estimate(Estimated::new(heat.unit, [value, low, high], n as usize))
         }
@@ -73,7 +73,7 @@ fn heat_table(heat: &Heat) -> Table {
         (None, ..) if cell.note.is_empty() => Value::Absent,
         (None, ..) => (&cell.note).into(),
     };
-    let rows: Vec<(&String, &Vec<Cell>)> = heat.rows.iter().zip(&heat.cells).collect();
+    let rows: Vec<(&String, &Vec<ChartCell>)> = heat.rows.iter().zip(&heat.cells).collect();
     let mut sheet = Sheet::new(&rows);
     sheet
         .add(format!("{} ↓ {} →", heat.rows_label, heat.columns_label), |(name, _)| Some((*name).into()));

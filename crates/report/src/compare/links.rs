@@ -3,7 +3,7 @@
 use model::CompareResult;
 
 use super::pipelines::{named_times, seconds, with_errors};
-use crate::chart::{Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Scale, SeriesStyle};
+use crate::chart::{Bar, BarGroup, Bars, Chart, ChartAxis, ChartCell, ChartData, Scale, SeriesStyle};
 use crate::interval;
 use crate::layout::Tone;
 use crate::numbers::{decimal_size, ratio};
@@ -16,13 +16,13 @@ pub(super) fn table(results: &[&CompareResult]) -> Table {
     let first = results.first().and_then(|first| first.median_s);
     let shell = results.iter().find(|result| result.is_shell_alone());
     let times_shell = format!("× {}", shell.map_or("shell", |shell| shell.via.as_str()));
-    let shell = shell.and_then(|shell| shell.median_s);
+    let shell_s = shell.and_then(|shell| shell.median_s);
     let mut sheet = Sheet::new(results);
     named_times(&mut sheet, col("link"), results, |result| &result.via);
     // The quotients of the medians that the table shows.
     let times = |result: &CompareResult, other: Option<f64>| Some(Unit::Times.of(result.median_s? / other?));
     sheet.add(col("× first").drop(1), |result| times(result, first));
-    sheet.add(col(times_shell).drop(2), |result| times(result, shell));
+    sheet.add(col(times_shell).drop(2), |result| times(result, shell_s));
     sheet.add(col("stored").drop(5), |result| Some(Unit::Amount.of(result.stored_bytes? as f64)));
     sheet.add(col("output").right(), |result| Some(if result.equal? { "same" } else { "DIFFERS" }.into()));
     let mut table = with_errors(sheet, results);
@@ -42,7 +42,7 @@ pub(super) fn chart(title: String, bars: Vec<Bar>, number: usize, what: &str) ->
             interval::interval_words(bars.iter().map(|bar| bar.samples.len()))
         ),
         data: ChartData::Bars(Bars {
-            axis: Axis::new(format!("median {}", what.to_lowercase()), Unit::Seconds, Scale::Linear),
+            axis: ChartAxis::new(format!("median {}", what.to_lowercase()), Unit::Seconds, Scale::Linear),
             groups: vec![BarGroup { name: String::new(), bars }],
             references: Vec::new(),
         }),
@@ -52,7 +52,7 @@ pub(super) fn chart(title: String, bars: Vec<Bar>, number: usize, what: &str) ->
 pub(super) fn bar(name: &str, result: &CompareResult) -> Bar {
     let n = u32::try_from(result.times_s.len()).ok().filter(|n| *n > 0);
     let (value, note) = (result.median_s, note(result));
-    let cell = Cell { value, low: result.low_s, high: result.high_s, n, note };
+    let cell = ChartCell { value, low: result.low_s, high: result.high_s, n, note };
     Bar { name: name.to_owned(), style: SeriesStyle::Measured, cell, samples: result.times_s.clone() }
 }
 

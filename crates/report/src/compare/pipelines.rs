@@ -8,7 +8,7 @@ use stats::spread::outlier_indices;
 use crate::interval::Estimated;
 use crate::layout::{code, shortened};
 use crate::limits::LONG_NAMES_MAX;
-use crate::lists::{first_of, grouped, joined_if_any};
+use crate::lists::{first_if_any, first_of, grouped, joined_if_any};
 use crate::numbers::{decimal_size, three_digits, time};
 use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
@@ -163,7 +163,7 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
         return None;
     }
     if ranked.iter().any(|result| result.times_fastest.is_none()) {
-        let needed = stats::figures_needed(ranked.len() - 1, record.looks.unwrap_or(1), true);
+        let needed = stats::figures_needed(ranked.len() - 1, record.analyses.unwrap_or(1), true);
         return Some(format!(
             "Too few trials to decide which one is the fastest: at least --trials {needed} are needed."
         ));
@@ -200,8 +200,8 @@ fn unlike_outputs(record: &CompareRecord, results: &[&CompareResult]) -> Option<
     let unlike: Vec<&CompareResult> = unlike.collect();
     let via = &results.first().filter(|_| !unlike.is_empty())?.via;
     let reference = record.results.iter().find(|one| one.same_output.is_some() && one.via == *via)?;
-    let unlike = first_of(&unlike, LONG_NAMES_MAX, ", ", sized);
-    Some(format!("Not the same output as of {}: {unlike}.", sized(&reference)))
+    let unlike_names = first_of(&unlike, LONG_NAMES_MAX, ", ", sized);
+    Some(format!("Not the same output as of {}: {unlike_names}.", sized(&reference)))
 }
 
 /// A pipeline in a sentence: in full if another one has the same beginning.
@@ -224,7 +224,7 @@ pub(super) fn named(result: &CompareResult, all: &[&CompareResult]) -> String {
 /// Remarks on the times: each includes the start of the shell, the first trial was slower than the others, or some trials are far from
 /// the others.
 pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
-    let (mut first, mut apart) = (Vec::new(), Vec::new());
+    let (mut first, mut distant) = (Vec::new(), Vec::new());
     for result in &record.results {
         let Some(middle) = result.median_s else { continue };
         let is_far = |at: &usize| (result.times_s[*at] / middle - 1.0).abs() >= FAR_SHARE;
@@ -235,7 +235,7 @@ pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
             [0] if result.times_s[0] > middle => {
                 first.push(format!("{name} {}, not {}", seconds(result.times_s[0]), seconds(middle)));
             }
-            several => apart.push(format!("{} of {name}", count(several.len(), "trial"))),
+            several => distant.push(format!("{} of {name}", count(several.len(), "trial"))),
         }
     }
     let shortest_s = record.results.iter().filter_map(|result| result.median_s).fold(f64::INFINITY, f64::min);
@@ -243,15 +243,13 @@ pub(super) fn remarks(record: &CompareRecord) -> Vec<String> {
         let start = seconds(start_s);
         format!("Each time includes the start of the shell ({start} with an empty text): without it the factors would be larger.")
     });
-    let named = |lines: Vec<String>| {
-        (!lines.is_empty()).then(|| first_of(&lines, LONG_NAMES_MAX, "; ", String::clone))
-    };
-    let first = named(first).map(|first| {
-        format!("The first trial took longer: {first}. What it needs may not have been in memory: try --warmup or --prepare.")
+    let named = |lines| first_if_any(lines, LONG_NAMES_MAX, "; ");
+    let first_trials = named(first).map(|names| {
+        format!("The first trial took longer: {names}. What it needs may not have been in memory: try --warmup or --prepare.")
     });
-    let apart = named(apart)
-        .map(|apart| format!("Far from the others: {apart}. Something else may have used the machine."));
-    [start, first, apart].into_iter().flatten().collect()
+    let far_trials = named(distant)
+        .map(|names| format!("Far from the others: {names}. Something else may have used the machine."));
+    [start, first_trials, far_trials].into_iter().flatten().collect()
 }
 
 /// The links of a pipeline: "over pipe", "in bash by itself".
@@ -274,7 +272,7 @@ mod tests {
             ..CompareResult::new(text, "bash")
         };
         let mut results: Vec<CompareResult> = pipelines.iter().map(result).collect();
-        stats::summarise_times(&mut results, 1, stats::Looks::Once);
+        stats::summarise_times(&mut results, 1, stats::Analyses::Once);
         CompareRecord { seed: 1, trials: 8, warmup: 1, results, ..CompareRecord::default() }
     }
 

@@ -128,8 +128,8 @@ fn programs(loads: &[OtherLoad]) -> String {
         return "an unknown share of the CPUs".to_owned();
     };
     let largest = busiest.programs.first().filter(|_| share(busiest) >= PROGRAMS_FROM);
-    let largest = largest.map(|name| format!(" (most: {name})")).unwrap_or_default();
-    format!("{} of the CPUs{largest}", range(loads, share))
+    let most = largest.map(|name| format!(" (most: {name})")).unwrap_or_default();
+    format!("{} of the CPUs{most}", range(loads, share))
 }
 
 /// "3.0 %", "3.0 % to 44 %".

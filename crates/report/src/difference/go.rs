@@ -51,8 +51,8 @@ fn benchmark(change: &CaseChange) -> String {
         DiffFigure::WallTime => "Command",
     };
     let fields = change.case.iter().filter(|(name, _)| !matches!(name.as_str(), SPEC | WORKLOAD));
-    let fields: String = fields.map(|(name, value)| format!("/{}={}", word(name), word(value))).collect();
-    format!("Benchmark{what}/spec={}{fields}", word(name(change)))
+    let path: String = fields.map(|(name, value)| format!("/{}={}", word(name), word(value))).collect();
+    format!("Benchmark{what}/spec={}{path}", word(name(change)))
 }
 
 /// The figure in a unit for which benchstat knows whether larger or smaller is better.

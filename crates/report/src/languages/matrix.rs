@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::{BenchRecord, CaseRecord, WorkerEnd};
 
 use super::{end, is_of_matrix, worker};
-use crate::chart::{Chart, ChartData, Heat, Unit as Axis};
+use crate::chart::{Chart, ChartData, Heat, Unit as ChartUnit};
 use crate::estimate::{estimate_cell, estimated, speed};
 use crate::interval::Estimated;
 use crate::layout::shortened;
@@ -73,8 +73,13 @@ pub(super) fn table(placed: &[&CaseRecord]) -> Option<Table> {
     Some(table)
 }
 
-/// The matrix on a page; `apart` is what distinguishes it from others.
-pub(super) fn chart(record: &BenchRecord, placed: &[&CaseRecord], id: String, apart: &str) -> Option<Chart> {
+/// The matrix on a page; `placement` is what distinguishes it from others.
+pub(super) fn chart(
+    record: &BenchRecord,
+    placed: &[&CaseRecord],
+    id: String,
+    placement: &str,
+) -> Option<Chart> {
     let matrix = Matrix::new(placed)?;
     let row = |writer: &&WorkerEnd| {
         let cases = matrix.readers.iter().map(|reader| matrix.case(writer, reader));
@@ -87,12 +92,12 @@ pub(super) fn chart(record: &BenchRecord, placed: &[&CaseRecord], id: String, ap
         title: "Every writer against every reader".to_owned(),
         caption: format!(
             "Hosepipe started both programs over a pipe of its own. A pair is as fast as the slower of the two, so that a slow \
-             writer shows as a row and a slow reader as a column{apart}."
+             writer shows as a row and a slow reader as a column{placement}."
         ),
         data: ChartData::Heat(Heat {
             rows_label: "writer".to_owned(),
             columns_label: "reader".to_owned(),
-            unit: Axis::BytesPerS,
+            unit: ChartUnit::BytesPerS,
             rows: names(&matrix.writers),
             columns: names(&matrix.readers),
             cells: matrix.writers.iter().map(row).collect(),

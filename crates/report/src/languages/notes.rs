@@ -66,10 +66,10 @@ pub(crate) fn remarks(record: &BenchRecord) -> Vec<String> {
     let references = References::from_record(record);
     let ceiling = references.of_role(Role::Ceiling).find_map(|case| Some((&case.spec, speed(case)?)));
     let sockets = measured().filter(|case| case.mechanism == "socketpair");
-    let sockets = joined_if_any(distinct(sockets.filter_map(|case| Some(title(worker(case)?)))), ", ");
+    let socket_titles = joined_if_any(distinct(sockets.filter_map(|case| Some(title(worker(case)?)))), ", ");
     let remarks = [
         ceiling.map(|(spec, speed)| format!("ceiling {spec} {}", numbers::throughput(speed))),
-        sockets.map(|names| format!("{names}: a pair of sockets joins it to its child, not a pipe.")),
+        socket_titles.map(|names| format!("{names}: a pair of sockets joins it to its child, not a pipe.")),
         measured().any(is_mixed).then(|| {
             "The scheduler used one CPU in some trials and two in others, so the median is between two figures; --place same \
              and --place cross measure each."

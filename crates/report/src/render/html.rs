@@ -44,7 +44,7 @@ impl Document {
         let script = format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat());
         let blocks = self.sections.iter().flat_map(|section| &section.blocks);
         let palette = Palette::of(blocks.filter_map(|block| match block {
-            Block::Chart(figure) => Some(figure),
+            Block::Chart(chart) => Some(chart),
             _ => None,
         }));
         let markup = html! {

@@ -48,7 +48,7 @@ impl Block {
             Self::Code(text) => {
                 visible(text).lines().map(|line| format!("    {line}")).collect::<Vec<String>>().join("\n")
             }
-            Self::Chart(figure) => titled(&figure.table()),
+            Self::Chart(chart) => titled(&chart.table()),
             Self::Table(table) => titled(table),
             Self::Folded(title, tables) => {
                 let tables = tables.iter().map(Table::markdown).collect::<Vec<String>>().join("\n");

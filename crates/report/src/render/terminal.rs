@@ -76,7 +76,7 @@ impl Block {
             Self::Notice(text) | Self::Title(text) => wrapped(Tone::Bold, text, style),
             Self::Command(text) => vec![Line::new(Tone::Bold, text.replace('\n', " "))],
             Self::Code(text) => text.lines().map(|line| Line::new(Tone::Plain, line.to_owned())).collect(),
-            Self::Chart(figure) => chart::lines(figure, style),
+            Self::Chart(one) => chart::lines(one, style),
             Self::Table(table) => {
                 let mut lines = titled_table(&table.title, table, style);
                 lines.extend(notes(&table.notes, style));

@@ -1,7 +1,7 @@
 //! Everything that identifies a case is seen wherever cases are told apart: in differences, in CSV, in lists and the names of their rows.
 
 use model::{
-    AXES, AxisDisplay, CaseRecord, Check, DataLevel, Role, Tasks, Toward, Wait, WorkerCase, WorkerEnd,
+    AXES, AxisDisplay, CaseRecord, Check, DataLevel, Direction, Role, Tasks, Wait, WorkerCase, WorkerEnd,
     WorkerStart,
 };
 
@@ -32,7 +32,7 @@ const CHANGES: [(&str, Change); 21] = [
     ("senders", |case| case.senders = Some(4)),
     ("receivers", |case| case.receivers = Some(4)),
     ("rate", |case| case.rate_per_s = Some(4)),
-    ("direction", |case| case.toward = Some(Toward::Peer)),
+    ("direction", |case| case.direction = Some(Direction::Peer)),
 ];
 
 fn worker(writer: &str, reader: &str, start: WorkerStart, warmup_bytes: u64) -> WorkerCase {
@@ -72,7 +72,7 @@ fn an_axis_is_seen_in_differences_and_in_csv() {
 
 #[test]
 fn cases_that_differ_in_an_axis_are_in_two_lists_or_have_two_names() {
-    for axis in AXES.iter().filter(|axis| axis.shown != AxisDisplay::Elsewhere) {
+    for axis in AXES.iter().filter(|axis| axis.shown != AxisDisplay::Otherwise) {
         let change = CHANGES.iter().find(|(name, _)| Some(*name) == axis.name).expect("a change").1;
         let usual = Mock::stream("pipe").gb_per_s(1.0, 2.0, Work::Copying);
         let text = plain(&record([usual.clone(), usual.with(change)]), 200);

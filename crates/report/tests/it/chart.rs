@@ -4,8 +4,8 @@
 use model::Certainty;
 use proptest::prelude::*;
 use report::chart::{
-    Axis, Bar, BarGroup, Bars, Cell, Chart, ChartData, Flow, FlowLink, FlowStage, Heat, Lines, Point,
-    Reference, Scale, Series, SeriesStyle, Theme, Unit,
+    Bar, BarGroup, Bars, Chart, ChartAxis, ChartCell, ChartData, Flow, FlowLink, FlowStage, Heat, Lines,
+    Point, Reference, Scale, Series, SeriesStyle, Theme, Unit,
 };
 
 const UNITS: [Unit; 7] =
@@ -16,8 +16,8 @@ fn figure(data: ChartData) -> Chart {
     Chart { id: "one".to_owned(), title: "A title".to_owned(), caption: "What it shows.".to_owned(), data }
 }
 
-fn axis(label: &str, unit: Unit, scale: Scale) -> Axis {
-    Axis { label: label.to_owned(), unit, scale }
+fn axis(label: &str, unit: Unit, scale: Scale) -> ChartAxis {
+    ChartAxis { label: label.to_owned(), unit, scale }
 }
 
 fn point(x: f64, y: f64) -> Point {
@@ -28,7 +28,7 @@ fn bar(name: &str, value: Option<f64>, note: &str) -> Bar {
     Bar {
         name: name.to_owned(),
         style: SeriesStyle::Measured,
-        cell: Cell::new(value.map(|value| [value, value * 0.9, value * 1.1]), 9, note.to_owned()),
+        cell: ChartCell::new(value.map(|value| [value, value * 0.9, value * 1.1]), 9, note.to_owned()),
         samples: value.map(|value| vec![value * 0.95, value, value * 1.05]).unwrap_or_default(),
     }
 }
@@ -76,7 +76,7 @@ fn bars() {
 
 #[test]
 fn heat() {
-    let cell = |value| Cell { value, ..Cell::default() };
+    let cell = |value| ChartCell { value, ..ChartCell::default() };
     let heat = Heat {
         rows_label: "writer".to_owned(),
         columns_label: "reader".to_owned(),
@@ -89,7 +89,8 @@ fn heat() {
 }
 
 fn heat_of(unit: Unit, values: &[f64]) -> String {
-    let cells = values.iter().map(|value| Cell { value: Some(*value), ..Cell::default() }).collect();
+    let cells =
+        values.iter().map(|value| ChartCell { value: Some(*value), ..ChartCell::default() }).collect();
     let (rows_label, columns_label) = ("asks".to_owned(), "answers".to_owned());
     let columns = vec!["n".to_owned(); values.len()];
     let heat =
@@ -213,15 +214,15 @@ fn any_bars() -> impl Strategy<Value = ChartData> {
 fn any_heat() -> impl Strategy<Value = ChartData> {
     (unit(), prop::collection::vec(prop::option::of(number()), 12), name()).prop_map(
         |(unit, values, name)| {
-            let cells: Vec<Cell> =
-                values.into_iter().map(|value| Cell { value, ..Cell::default() }).collect();
+            let cells: Vec<ChartCell> =
+                values.into_iter().map(|value| ChartCell { value, ..ChartCell::default() }).collect();
             ChartData::Heat(Heat {
                 rows_label: "row".to_owned(),
                 columns_label: "column".to_owned(),
                 unit,
                 rows: vec![name.clone(); 3],
                 columns: vec![name; 4],
-                cells: cells.chunks(4).map(<[Cell]>::to_vec).collect(),
+                cells: cells.chunks(4).map(<[ChartCell]>::to_vec).collect(),
             })
         },
     )
@@ -299,8 +300,8 @@ fn what_was_measured_has_a_tick() {
             style: SeriesStyle::Measured,
             points: values.map(point).to_vec(),
         };
-        let x_axis = Axis::new("receivers", Unit::Count, Scale::Log);
-        let y_axis = Axis::new("throughput", Unit::BytesPerS, Scale::Log);
+        let x_axis = ChartAxis::new("receivers", Unit::Count, Scale::Log);
+        let y_axis = ChartAxis::new("throughput", Unit::BytesPerS, Scale::Log);
         let chart = ChartData::Lines(Lines { x_axis, y_axis, series: vec![series] });
         let (id, title, caption) = ("load".to_owned(), "Under load".to_owned(), String::new());
         let svg = Chart { id, title, caption, data: chart }.svg(Theme::Light);

@@ -31,7 +31,7 @@ fn compared(old: &Loaded, new: &Loaded) -> DiffRecord {
         old: sides::side(old),
         new: sides::side(new),
         paired: false,
-        looks: 1,
+        analyses: 1,
         hosts_differ: sides::hosts_differ(&old.record.head().host, &new.record.head().host),
         fail_over_percent: Some(10.0),
         interrupted: false,

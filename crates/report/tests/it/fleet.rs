@@ -1,6 +1,6 @@
 //! Many nodes beside each other, one of which is slow, one of which failed, and one pair of which is slow.
 
-use model::{FleetMeeting, FleetNode, FleetRecord, Record, RecordHead, Toward};
+use model::{Direction, FleetMeeting, FleetNode, FleetRecord, Record, RecordHead};
 use report::read::read;
 use report::study::StudyView;
 use report::{FORMATS, Style};
@@ -32,11 +32,12 @@ fn fleet(nodes: usize) -> FleetRecord {
             (0, 4) => 0.3,
             _ => 1.0 + (to + from) as f64 / 1000.0,
         };
-        let way = |mock: Mock, way| mock.with(|case| case.toward = Some(way));
+        let way = |mock: Mock, way| mock.with(|case| case.direction = Some(way));
         let silent = from == 5;
         let stream = || Mock::stream("tcp").gb_per_s(speed, 2.0, Work::Copying);
         let trips = Mock::round_trips("tcp").round_trip_ns(30_000, 2.0);
-        let cases = vec![way(stream(), Toward::Peer), way(stream(), Toward::Here), way(trips, Toward::Peer)];
+        let cases =
+            vec![way(stream(), Direction::Peer), way(stream(), Direction::Here), way(trips, Direction::Peer)];
         FleetMeeting {
             from,
             to,
@@ -78,10 +79,10 @@ fn alike(case: impl Fn(usize, usize, Mock) -> Mock) -> FleetRecord {
         let way = |(from, to), way| {
             let speed = 1.0 + (3 * from + to) as f64 / 1e4;
             let mock = Mock::stream("tcp").gb_per_s(speed, 2.0, Work::Copying);
-            case(from, to, mock.with(|case| case.toward = Some(way)))
+            case(from, to, mock.with(|case| case.direction = Some(way)))
         };
         let (from, to) = (meeting.from, meeting.to);
-        meeting.cases = bench([way((from, to), Toward::Peer), way((to, from), Toward::Here)]).cases;
+        meeting.cases = bench([way((from, to), Direction::Peer), way((to, from), Direction::Here)]).cases;
     }
     record
 }

@@ -125,7 +125,7 @@ fn noise_few_trials_and_an_early_end() {
     record
         .cases
         .iter_mut()
-        .for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
+        .for_each(|case| stats::summarise(case, stats::Analyses::Once).expect("sound samples"));
     insta::assert_snapshot!("noise", plain(&record, 80));
     insta::assert_debug_snapshot!("noise_advice", advice(&record));
     // A run with a precision of 5 % needs other advice than one of 50 %.

@@ -154,7 +154,7 @@ fn sample(round: u32, messages: u64, work: Work) -> Sample {
 /// A record of these cases, summarised, on a machine that exists nowhere.
 pub(crate) fn record(cases: impl IntoIterator<Item = Mock>) -> BenchRecord {
     let mut cases: Vec<CaseRecord> = cases.into_iter().map(|mock| mock.0).collect();
-    cases.iter_mut().for_each(|case| stats::summarise(case, stats::Looks::Once).expect("sound samples"));
+    cases.iter_mut().for_each(|case| stats::summarise(case, stats::Analyses::Once).expect("sound samples"));
     let cpu = |id| Cpu { id, core: id, package: 0, node: 0, kind: None };
     BenchRecord {
         head: RecordHead {

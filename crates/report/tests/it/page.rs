@@ -111,7 +111,7 @@ fn compare() -> Loaded {
     results[1].stored_bytes = Some(1 << 30);
     results[1].equal = Some(false);
     results[2].error = Some("the link could not be made: EMFILE".to_owned());
-    stats::summarise_times(&mut results, 1, stats::Looks::Once);
+    stats::summarise_times(&mut results, 1, stats::Analyses::Once);
     let record = CompareRecord {
         head: RecordHead {
             tool: tool(),

@@ -8,7 +8,7 @@ use stats::{paired_ratios, ratio_of};
 
 model::words! {
     /// The result of the test.
-    pub enum Verdict {
+    pub enum Likeness {
         /// The interval of the ratio lies within the bound.
         Indistinguishable = "indistinguishable",
         /// The interval does not contain 1, and does not lie within the bound.
@@ -25,7 +25,7 @@ pub(crate) struct Equivalence {
     pub(crate) ratio: Ratio,
     /// Rounds with a sample of both.
     pub(crate) pairs: usize,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Likeness,
 }
 
 /// Compares cases round by round; a difference of at most the share `bound` counts as none. For several pairs of cases the ratios
@@ -39,10 +39,10 @@ pub(crate) fn equivalence(pairs: &[(&[Sample], &[Sample])], bound: f64) -> Optio
     let within = 1.0 - bound <= ratio.low && ratio.high <= 1.0 + bound;
     let excludes_one = ratio.high < 1.0 || ratio.low > 1.0;
     let verdict = match (within, excludes_one) {
-        _ if ratios.len() < ENOUGH_FOR_95_PERCENT => Verdict::Undecided,
-        (true, _) => Verdict::Indistinguishable,
-        (false, true) => Verdict::Different,
-        (false, false) => Verdict::Undecided,
+        _ if ratios.len() < ENOUGH_FOR_95_PERCENT => Likeness::Undecided,
+        (true, _) => Likeness::Indistinguishable,
+        (false, true) => Likeness::Different,
+        (false, false) => Likeness::Undecided,
     };
     Some(Equivalence { ratio, pairs: ratios.len(), verdict })
 }
@@ -71,10 +71,10 @@ mod tests {
         let near: Vec<u64> = (0..12).map(|round| 1000 + round).collect();
         let slower: Vec<u64> = (0..12).map(|round| 800 + round).collect();
         let wild: Vec<u64> = (0..12).map(|round| if round % 2 == 0 { 500 } else { 1500 }).collect();
-        assert_eq!(verdict(&near, &steady), Some(Verdict::Indistinguishable));
-        assert_eq!(verdict(&slower, &steady), Some(Verdict::Different));
-        assert_eq!(verdict(&wild, &steady), Some(Verdict::Undecided));
-        assert_eq!(verdict(&slower[..3], &steady), Some(Verdict::Undecided), "too few rounds");
+        assert_eq!(verdict(&near, &steady), Some(Likeness::Indistinguishable));
+        assert_eq!(verdict(&slower, &steady), Some(Likeness::Different));
+        assert_eq!(verdict(&wild, &steady), Some(Likeness::Undecided));
+        assert_eq!(verdict(&slower[..3], &steady), Some(Likeness::Undecided), "too few rounds");
         assert_eq!(verdict(&[], &steady), None);
     }
 

@@ -20,13 +20,13 @@ pub(crate) const STUDY: Study = Study {
 
 #[derive(Deserialize)]
 struct Bradford {
-    choice: Choice,
+    choice: BradfordChoice,
     published: Vec<PublishedSystem>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Choice {
+struct BradfordChoice {
     equivalence_percent: f64,
 }
 

@@ -8,7 +8,7 @@ use report::interval::is_range;
 use report::numbers::{fixed, ratio, size, throughput};
 use stats::figure::throughput_bytes_per_s;
 
-use super::equivalence::{Equivalence, Verdict, equivalence};
+use super::equivalence::{Equivalence, Likeness, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
 use crate::File;
 use crate::view::{
@@ -48,8 +48,8 @@ fn steady(cases: &[&CaseRecord]) -> Option<f64> {
 /// The texts of a sweep. For one thread the study has only the peak.
 fn sweep_texts(system: String, cases: &[&CaseRecord]) -> Texts {
     let peak = |case: &CaseRecord| Some(format!("{} at {}", estimate_value(case)?, size(case.block_bytes)));
-    let peak = fastest(cases.iter().copied()).and_then(peak);
-    let (system, peak) = (("system", Some(system)), peak.or(absent()));
+    let peak_text = fastest(cases.iter().copied()).and_then(peak);
+    let (system, peak) = (("system", Some(system)), peak_text.or(absent()));
     if cases.first().is_some_and(|case| case.tasks == Tasks::Single) {
         return texts([system, ("single", peak)]);
     }
@@ -135,7 +135,7 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
     let series =
         others(record).flat_map(|other| sweeps(other).into_iter().map(move |sweep| line_of(other, sweep)));
     let rows = others(record).flat_map(rows_of).collect();
-    let figure = chart(
+    let chart = chart(
         "bradford-elsewhere",
         "Measured elsewhere",
         "Medians of records made by another program on another machine: not comparable with ours.",
@@ -148,7 +148,7 @@ pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
         title: "Measured elsewhere (--windows)".to_owned(),
         lead: others(record).map(|other| format!("{} ({}).", kernel_of(other), other.name)).collect(),
         code: None,
-        blocks: vec![table.block("Peaks", rows), figure],
+        blocks: vec![table.block("Peaks", rows), chart],
     })
 }
 
@@ -180,7 +180,7 @@ fn named(view: &PartView<'_>) -> Vec<Block> {
     let all = texts([("tasks", Some("all together".to_owned()))]);
     rows.push(all.into_iter().chain(found_texts(together)).collect());
     let mut blocks = vec![view.table(rows)];
-    if together.is_some_and(|found| found.verdict == Verdict::Different && found.ratio.median < 1.0) {
+    if together.is_some_and(|found| found.verdict == Likeness::Different && found.ratio.median < 1.0) {
         blocks.push(Block::Remarks(vec![
             "The FIFO is slower. In 2001 both ran the same code, and nearly do today; but a FIFO is a file, whose times of \
              access and change the kernel sets at each read and write, and Linux no longer does so for pipes that have no \

@@ -1,7 +1,7 @@
 //! `comp517`: shows each pipeline's published and new figures as a table and as bars.
 
 use model::{CompareResult, Spec, StudyPart, StudyRecord};
-use report::chart::{Axis, BarGroup, Scale, Unit};
+use report::chart::{BarGroup, ChartAxis, Scale, Unit};
 use report::document::Block;
 use report::interval;
 use report::numbers::{decimal_size, ratio};
@@ -119,7 +119,7 @@ fn chart(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
         BarGroup { name: link.name.clone(), bars: published.into_iter().chain(here).collect() }
     };
     view.bars(
-        Axis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
+        ChartAxis { label: "wall time".to_owned(), unit: Unit::Seconds, scale: Scale::Log },
         study.links.iter().map(group).collect(),
     )
 }
@@ -128,9 +128,8 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let study: Comp517 = STUDY.parameters();
     let Some(sort) = part(record, "sort") else { return Texts::new() };
     let mean_s = |via: &str| result(sort, via)?.mean_s;
-    let is_work = |via: &str| mean_s(via).is_some_and(|mean_s| is_work(record, sort, via, mean_s));
     let mut vias = ["pipe", SEQUENTIAL, PARALLEL, SYNC].into_iter();
-    let is_short = |via: &&str| mean_s(via).is_some() && !is_work(via);
+    let is_short = |via: &&str| mean_s(via).is_some_and(|mean_s| !is_work(record, sort, via, mean_s));
     if let Some((via, mean_s)) = vias.find(is_short).and_then(|via| Some((via, mean_s(via)?))) {
         let mut facts = short_texts(sort, via, mean_s);
         facts.insert("link".to_owned(), via.to_owned());
@@ -139,12 +138,11 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let time = |via: &str| times_pipe(&study, sort, via);
     let files = time(SEQUENTIAL).zip(time(PARALLEL));
     let sync = published_times_pipe(&study, 1, SYNC).zip(time(SYNC));
-    let shows = |is: bool| is.then(String::new);
     texts([
         ("sequential", files.map(|(sequential, _)| ratio(sequential))),
         ("parallel", files.map(|(_, parallel)| ratio(parallel))),
-        ("waiting shows", shows(is_clearly_slower(sort, SEQUENTIAL, PARALLEL))),
-        ("storing shows", shows(is_clearly_slower(sort, PARALLEL, "pipe"))),
+        ("waiting shows", is_clearly_slower(sort, SEQUENTIAL, PARALLEL).then(String::new)),
+        ("storing shows", is_clearly_slower(sort, PARALLEL, "pipe").then(String::new)),
         ("sync then", sync.map(|(then, _)| ratio(then))),
         ("sync", sync.map(|(_, now)| ratio(now))),
     ])

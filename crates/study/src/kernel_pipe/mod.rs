@@ -10,7 +10,7 @@ mod view;
 use serde::Deserialize;
 
 use crate::scale::Size;
-use crate::{Study, Workload};
+use crate::{Study, StudyWorkload};
 
 /// The entry in the list of studies.
 pub(crate) const STUDY: Study = Study {
@@ -30,10 +30,10 @@ pub(crate) const STUDY: Study = Study {
 
 #[derive(Deserialize)]
 struct KernelPipe {
-    workload: Workload,
+    workload: StudyWorkload,
     published: Vec<PublishedLanguage>,
     stated: Stated,
-    choice: Choice,
+    choice: KernelPipeChoice,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ struct Stated {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Choice {
+struct KernelPipeChoice {
     /// System calls in a sample.
     calls: u64,
     /// Simultaneous writers in the part `atomicity`.

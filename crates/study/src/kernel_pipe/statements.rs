@@ -44,41 +44,46 @@ pub(super) fn atomicity(study: &KernelPipe, view: &PartView<'_>) -> Vec<Block> {
 /// The facts about the statements: the fastest buffer, the cost of calls, torn messages. A fact with an empty text only decides
 /// whether a sentence is shown.
 pub(super) fn facts_of(study: &KernelPipe, record: &StudyRecord) -> Texts {
-    let stated_bytes = study.workload.block.value;
-    let buffers = cases(record, "buffers");
-    let best = fastest(buffers);
-    let stated = buffers.iter().find(|case| case.block_bytes == stated_bytes);
-    let ends = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
-    let overlap = best.and_then(ends).zip(stated.and_then(ends));
-    let too_few = |case: &CaseRecord| case.samples.len() < SPREAD_FROM;
-    let is_close = overlap.is_some_and(|((low, _), (_, high))| low <= high) || best.is_some_and(too_few);
-    let verdict =
-        |holds: &dyn Fn(&CaseRecord) -> bool| best.filter(|case| holds(case)).map(|_| String::new());
-    let is_other = |case: &CaseRecord| case.block_bytes != stated_bytes;
-
+    let mut facts = buffer_facts(study.workload.block.value, cases(record, "buffers"));
     let calls = part(record, "calls").map(|part| part.measures.as_slice()).unwrap_or_default();
     let medians = calls.iter().filter_map(|one| stats::estimate::median(&one.samples));
-    let calls = if let [call, both] = medians.collect::<Vec<f64>>()[..] { Some((call, both)) } else { None };
-    let stated_ns = study.stated.call_us * 1000.0;
-    let compared = |(call, _)| if call < stated_ns { "less than" } else { "no less than" }.to_owned();
+    if let [call, both] = medians.collect::<Vec<f64>>()[..] {
+        let is_less = call < study.stated.call_us * 1000.0;
+        facts.extend(texts([
+            ("call", Some(time(call))),
+            ("compared", Some(if is_less { "less than" } else { "no less than" }.to_owned())),
+            ("byte through", Some(time(both))),
+        ]));
+    }
+    if let Some(part) = part(record, "atomicity") {
+        let sizes = study.choice.message_sizes.iter().map(|size| size.value);
+        let short = sizes.filter(|bytes| *bytes <= study.stated.pipe_buf_bytes);
+        let torn: f64 = short.filter_map(|bytes| value(part, &format!("{bytes} bytes: torn"))).sum();
+        facts.extend(texts([if torn > 0.0 {
+            ("torn", Some(fixed(torn, 0)))
+        } else {
+            ("none torn", Some(String::new()))
+        }]));
+    }
+    facts
+}
 
-    let sizes = study.choice.message_sizes.iter().map(|size| size.value);
-    let short = sizes.filter(|bytes| *bytes <= study.stated.pipe_buf_bytes);
-    let torn_in = |part: &StudyPart| -> f64 {
-        short.filter_map(|bytes| value(part, &format!("{bytes} bytes: torn"))).sum()
-    };
-    let torn = part(record, "atomicity").map(torn_in);
+/// Which buffer is the best one, and whether it is surely another than the stated one.
+fn buffer_facts(stated_bytes: u64, buffers: &[CaseRecord]) -> Texts {
+    let Some(best) = fastest(buffers) else { return Texts::new() };
+    let bounds = |case: &CaseRecord| case.throughput.as_ref().map(|one| (one.low, one.high));
+    let stated = buffers.iter().find(|case| case.block_bytes == stated_bytes);
+    let overlap = bounds(best).zip(stated.and_then(bounds));
+    let is_close =
+        overlap.is_some_and(|((low, _), (_, high))| low <= high) || best.samples.len() < SPREAD_FROM;
+    let is_other = best.block_bytes != stated_bytes;
+    let holds = |it: bool| it.then(String::new);
     texts([
-        ("best buffer", best.map(|case| size(case.block_bytes))),
-        ("best speed", best.and_then(median).map(throughput)),
-        ("best as stated", verdict(&|case| !is_other(case))),
-        ("best in doubt", verdict(&|case| is_other(case) && is_close)),
-        ("best is another", verdict(&|case| is_other(case) && !is_close)),
-        ("best is smaller", verdict(&|case| case.block_bytes < stated_bytes && !is_close)),
-        ("call", calls.map(|(call, _)| time(call))),
-        ("compared", calls.map(compared)),
-        ("byte through", calls.map(|(_, both)| time(both))),
-        ("none torn", torn.filter(|torn| *torn == 0.0).map(|_| String::new())),
-        ("torn", torn.filter(|torn| *torn > 0.0).map(|torn| fixed(torn, 0))),
+        ("best buffer", Some(size(best.block_bytes))),
+        ("best speed", median(best).map(throughput)),
+        ("best as stated", holds(!is_other)),
+        ("best in doubt", holds(is_other && is_close)),
+        ("best is another", holds(is_other && !is_close)),
+        ("best is smaller", holds(best.block_bytes < stated_bytes && !is_close)),
     ])
 }

@@ -113,8 +113,8 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     let then = |name: &str| study.published.iter().find(|one| one.language == name)?.gb_per_s;
     let both: Vec<_> = speeds.iter().filter_map(|(speed, name)| Some((*speed, *name, then(name)?))).collect();
     let (slow, fast) = (both.first(), both.last().filter(|_| both.len() > 1));
-    let published = || both.iter().map(|(.., then)| *then);
-    let published_factor = published().fold(0.0, f64::max) / published().fold(f64::INFINITY, f64::min);
+    let published = both.iter().map(|(.., then)| *then);
+    let published_factor = published.clone().fold(0.0, f64::max) / published.fold(f64::INFINITY, f64::min);
     let slowest_of_all = speeds.first().filter(|(_, name)| then(name).is_none());
     let mut known = texts([
         ("fastest", fast.map(|(_, name, _)| (*name).to_owned())),

@@ -7,7 +7,7 @@ mod view;
 use serde::Deserialize;
 
 use crate::view::Texts;
-use crate::{Study, Workload};
+use crate::{Study, StudyWorkload};
 
 /// The entry in the list of studies.
 pub(crate) const STUDY: Study = Study {
@@ -22,7 +22,7 @@ pub(crate) const STUDY: Study = Study {
 #[derive(Deserialize)]
 struct Stover {
     /// The study says 512 MB. Elsewhere it counts in multiples of 1024, so this is 512 * 2^20 bytes.
-    workload: Workload,
+    workload: StudyWorkload,
     /// The command lines of the filters, by name.
     filters: Texts,
     #[serde(rename = "way")]

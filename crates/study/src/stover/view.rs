@@ -1,7 +1,7 @@
 //! `stover`: shows the published table with this machine as a third host, and a table of mechanisms in place of the study's essay.
 
 use model::{Measure, MechanismFacts, StudyPart, StudyRecord};
-use report::chart::{Axis, Bar, BarGroup, Scale, Unit};
+use report::chart::{Bar, BarGroup, ChartAxis, Scale, Unit};
 use report::document::Block;
 use report::numbers::{fixed, ratio};
 use report::sheet::col;
@@ -71,7 +71,7 @@ fn chart(study: &Stover, view: &PartView<'_>) -> Block {
         BarGroup { name: name.clone(), bars }
     };
     view.bars(
-        Axis { label: "time, × pipe".to_owned(), unit: Unit::Ratio, scale: Scale::Linear },
+        ChartAxis { label: "time, × pipe".to_owned(), unit: Unit::Ratio, scale: Scale::Linear },
         study.ways.iter().map(|way| &way.name).enumerate().map(group).collect(),
     )
 }
@@ -118,11 +118,11 @@ pub(super) fn facts_of(record: &StudyRecord) -> Texts {
     });
     let others: Vec<String> = others.collect();
     let short = median_s("pipe").filter(|_| pipe_s.is_none());
-    let short = short.map(|time_s| short_texts(columns, "pipe", time_s)).unwrap_or_default();
+    let short_facts = short.map(|time_s| short_texts(columns, "pipe", time_s)).unwrap_or_default();
     let known = texts([
         ("host", median_s("pipe").map(|_| palsy.name.clone())),
         ("times as fast", faster),
         ("others", (!others.is_empty()).then(|| others.join(","))),
     ]);
-    known.into_iter().chain(short).collect()
+    known.into_iter().chain(short_facts).collect()
 }

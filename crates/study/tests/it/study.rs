@@ -347,7 +347,7 @@ fn summaries_in_a_record_are_not_believed() {
 fn every_figure_can_be_drawn_and_has_a_name_of_its_own() {
     let mut names = Vec::new();
     for record in [bradford(), comp517(), kernel_pipe(), stover()] {
-        for (name, svg) in view(&record).figures() {
+        for (name, svg) in view(&record).charts() {
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
             assert!(!names.contains(&name), "{name} twice");
             names.push(name);

@@ -1,7 +1,7 @@
 //! Charts in a terminal: as bars, or as columns of numbers.
 
 use super::wrapped;
-use crate::chart::{Bar, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
+use crate::chart::{Bar, BarGroup, Bars, Chart, ChartData, Lines, Scale, Series, SeriesStyle};
 use crate::layout::{Line, Tone, bar, left, right, width, wrap};
 use crate::sheet::{Sheet, col};
 use crate::table::{Style, Table};
@@ -27,12 +27,12 @@ pub(super) fn lines(chart: &Chart, style: &Style) -> Vec<Line> {
 }
 
 fn bars(bars: &Bars, style: &Style) -> Vec<Line> {
-    let name =
-        |group: &str, bar: &str| if group.is_empty() { bar.to_owned() } else { format!("{group}, {bar}") };
-    let named =
-        bars.groups.iter().flat_map(|group| group.bars.iter().map(|bar| (name(&group.name, &bar.name), bar)));
-    let named: Vec<(String, &Bar)> = named.collect();
-    let values = || named.iter().filter_map(|(_, bar)| bar.cell.value);
+    let mut named_bars: Vec<(String, &Bar)> = Vec::new();
+    for BarGroup { name, bars } in &bars.groups {
+        let group = if name.is_empty() { String::new() } else { format!("{name}, ") };
+        named_bars.extend(bars.iter().map(|bar| (format!("{group}{}", bar.name), bar)));
+    }
+    let values = || named_bars.iter().filter_map(|(_, bar)| bar.cell.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let share = |value: f64| match bars.axis.scale {
         Scale::Linear => value / most,
@@ -40,7 +40,7 @@ fn bars(bars: &Bars, style: &Style) -> Vec<Line> {
         Scale::Log if most > least => 0.1 + 0.9 * (value / least).ln() / (most / least).ln(),
         Scale::Log => 1.0,
     };
-    let columns = named.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+    let columns = named_bars.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let room = style.width.saturating_sub(columns + VALUE_COLUMNS + 2 * width(GAP) + 1).min(BAR_COLUMNS);
     let line = |(name, one): &(String, &Bar)| {
         let value = one.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
@@ -49,7 +49,7 @@ fn bars(bars: &Bars, style: &Style) -> Vec<Line> {
         let tone = if one.style == SeriesStyle::Published { Tone::Dim } else { Tone::Plain };
         Line::new(tone, text.trim_end())
     };
-    let mut lines: Vec<Line> = named.iter().map(line).collect();
+    let mut lines: Vec<Line> = named_bars.iter().map(line).collect();
     if bars.axis.scale == Scale::Log {
         lines.extend(wrapped(Tone::Dim, "(bars on a logarithmic scale)", style));
     }
