@@ -132,8 +132,8 @@ func run(count int64, name string) {
 		fmt.Printf("%.1f ns per {what}: %d of %d bytes, all as sent\n", ns, got.Load(), size)
 		os.Exit(0)
 	}
-	go func() { // a sender that was killed sends no end mark
-		for last := int64(-1); count == 0 || last < count || last != got.Load(); time.Sleep(time.Second) {
+	go func() { // a sender that was killed sends no end mark: done after COUNT messages, and then none for three seconds
+		for last := int64(-1); count == 0 || last < count || last != got.Load(); time.Sleep(3 * time.Second) {
 			last = got.Load()
 		}
 		finish()

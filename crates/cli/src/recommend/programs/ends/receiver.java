@@ -92,10 +92,10 @@ class Receiver {
         Runtime.getRuntime().halt(status);
     }
 
-    /** A sender that was killed sends no end mark: ends when no message came for a second after the last one. */
+    /** A sender that was killed sends no end mark: ends when no message came for three seconds after the last one. */
     static void watch(Link link, long count) {
         try {
-            for (long last = -1; last < count || last != got; Thread.sleep(1000)) {
+            for (long last = -1; last < count || last != got; Thread.sleep(3000)) {
                 last = got;
             }
         } catch (InterruptedException error) {

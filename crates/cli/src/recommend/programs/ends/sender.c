@@ -58,6 +58,17 @@ static void wait_until_due(const struct timespec *began, long number, long rate)
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {}
 }
 
+@connected @stream /* A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp). */
+@connected @stream static void watch_in_pause(Sender *to, int links, const struct timespec *began, long number, long rate) {
+@connected @stream     struct timespec now;
+@connected @stream     for (;;) {
+@connected @stream         clock_gettime(CLOCK_MONOTONIC, &now);
+@connected @stream         if (now.tv_sec - began->tv_sec + (now.tv_nsec - began->tv_nsec) / 1e9 + 0.4 > (double)number / rate) return;
+@connected @stream         usleep(400000);
+@connected @stream         for (int i = 0; i < links; i++) if (has_gone(&to[i])) open_again(&to[i]);
+@connected @stream     }
+@connected @stream }
+
 int main(int argc, char **argv) {
     char *rest = "";
     long count = 1, rate = {rate};
@@ -78,6 +89,8 @@ int main(int argc, char **argv) {
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);
     for (long number = 0; number < count; number++) {
+@connected @stream @onelink         if (rate && rate <= 2) watch_in_pause(&to, 1, &began, number, rate);
+@connected @stream @links         if (rate && rate <= 2) watch_in_pause(to, LINKS, &began, number, rate);
         if (rate) wait_until_due(&began, number, rate);
         number_message(id, number);
 @onelink         send_message(&to, message);

@@ -124,7 +124,16 @@ func run(count, rate uint64, name string) time.Duration {
 	for number := range count {
 		if rate > 0 {
 			// Counted from the begin: one that is late begins at once.
-			time.Sleep(time.Until(began.Add(time.Duration(float64(number) / float64(rate) * 1e9))))
+			due := began.Add(time.Duration(float64(number) / float64(rate) * 1e9))
+@connected @stream 			// A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp).
+@connected @stream 			for rate <= 2 && time.Until(due) > 400*time.Millisecond {
+@connected @stream 				time.Sleep(400 * time.Millisecond)
+@connected @stream @onelink 				check(name, link.look())
+@connected @stream @links 				for _, link := range links {
+@connected @stream @links 					check(name, link.look())
+@connected @stream @links 				}
+@connected @stream 			}
+			time.Sleep(time.Until(due))
 		}
 		fill(message, id, number)
 @stream @onelink 		check(name, link.send(message))

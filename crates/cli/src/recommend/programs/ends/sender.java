@@ -62,6 +62,18 @@ class Sender {
 @reply         }
 @reply     }
 @reply 
+@connected @stream     /** A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp). */
+@connected @stream     static void watchInPause(Link[] links, long began, long number, long rate) throws IOException, InterruptedException {
+@connected @stream         while (rate <= 2 && System.nanoTime() - began + 400_000_000 < number * 1_000_000_000 / rate) {
+@connected @stream             Thread.sleep(400);
+@connected @stream             for (Link link : links) {
+@connected @stream                 if (link.hasGone()) {
+@connected @stream                     link.openAgain();
+@connected @stream                 }
+@connected @stream             }
+@connected @stream         }
+@connected @stream     }
+@connected @stream 
     static double run(long count, long rate, String name) throws IOException, InterruptedException {
 @onelink         Link link = new Link(name);
 @links         Link[] links = new Link[RECEIVERS];
@@ -75,6 +87,8 @@ class Sender {
         long began = System.nanoTime();
         for (long number = 0; number < count; number++) {
             if (rate > 0) {
+@connected @stream @onelink                 watchInPause(new Link[] {link}, began, number, rate);
+@connected @stream @links                 watchInPause(links, began, number, rate);
                 waitUntilDue(began, number, rate);
             }
             fill(message, id, number);

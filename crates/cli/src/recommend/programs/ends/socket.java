@@ -87,6 +87,18 @@ import java.nio.channels.SocketChannel;
 @sender             open();
 @sender         }
 @sender 
+@stream @sender         /** It sends nothing before the end, so what there is to read says that it has died. */
+@stream @sender         boolean hasGone() throws IOException {
+@stream @sender             channel.configureBlocking(false);
+@stream @sender             try {
+@stream @sender                 return channel.read(ByteBuffer.allocate(1)) != 0;
+@stream @sender             } catch (IOException error) {
+@stream @sender                 return true;
+@stream @sender             } finally {
+@stream @sender                 channel.configureBlocking(true);
+@stream @sender             }
+@stream @sender         }
+@stream @sender 
 @sender         /** A message goes whole to one receiver. */
 @sender         void send(ByteBuffer message) throws IOException {
 @sender             while (true) {
