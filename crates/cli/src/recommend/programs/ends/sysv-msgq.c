@@ -20,9 +20,11 @@ static key_t key_of(const char *link) {
     long key = strtol(link, &rest, 10);
     return *rest || key < 1 || key >= INT32_MAX ? errx(2, "NAME is a key, a number from 1 to %d, not %s", INT32_MAX - 1, link), 0 : key;
 }
+@receiver @unshared static atomic_bool is_removed; /* by this program: its other thread ends it */
 /* A queue that was removed (ipcrm(1)) is made again. */
 static void open_again(Queue *queue, const char *call) {
     int why = errno;
+@receiver @unshared     if (is_removed) pause();
     Queue opened = open_queue(queue->key);
     errno = why;
     if ((why != EIDRM && why != EINVAL) || opened.queue == queue->queue) err(1, "%s of %d bytes", call, BYTES);
@@ -91,7 +93,9 @@ static void open_again(Queue *queue, const char *call) {
 @receiver }
 @receiver @reply static void send_reply(Receiver *from, const void *reply) { send_to(&from->back, reply); }
 @receiver static void close_receiver(Receiver *from) {
-@receiver @unshared     if (is_empty(&from->queue)) msgctl(from->queue.queue, IPC_RMID, NULL); /* else there is more, of the next sender */
 @receiver @reply     msgctl(from->back.queue, IPC_RMID, NULL); /* also if a reply to a request that came again has made it again */
+@receiver @unshared     if (!is_empty(&from->queue)) return; /* there is more, of the next sender */
+@receiver @unshared     is_removed = true;
+@receiver @unshared     msgctl(from->queue.queue, IPC_RMID, NULL);
 @receiver @shared     (void)from; /* the sender removes it */
 @receiver }
