@@ -4,7 +4,7 @@
 @tcp #include <arpa/inet.h>
 @tcp #include <netinet/tcp.h>
 @receiver @unix #include <fcntl.h>
-@receiver @unix #include <libgen.h>
+@unix #include <libgen.h>
 @receiver @unix #include <sys/file.h>
 @receiver @manysenders #include <poll.h>
 
@@ -14,6 +14,7 @@
 @unix     struct stat found;
 @unix     if (strlen(path) >= sizeof address.sun_path) errx(1, "%s: the name of a socket has less than %zu bytes", path, sizeof address.sun_path);
 @unix     if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) errx(1, "%s is there already, and is no socket", path);
+@unix     if (access(dirname(strcpy(address.sun_path, path)), F_OK) != 0) err(1, "%s", path); /* no end makes the folder */
 @unix     strcpy(address.sun_path, path);
 @unix     return address;
 @unix }

@@ -3,6 +3,7 @@ import "fmt"
 import "io"
 import "net"
 import "os"
+@path @sender import "path/filepath"
 import "syscall"
 @sender import "time"
 @receiver @manysenders import "time"
@@ -36,6 +37,9 @@ func isDeath(err error) bool {
 @tcp @sender 		}
 @path @sender 		if found, absent := os.Stat(name); err != nil && absent == nil && found.Mode()&os.ModeSocket == 0 {
 @path @sender 			return nil, errors.New("there is another file")
+@path @sender 		}
+@path @sender 		if _, absent := os.Stat(filepath.Dir(name)); err != nil && absent != nil {
+@path @sender 			return nil, absent // no end makes a folder
 @path @sender 		}
 @sender 		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
 @sender 			return &sender{connection, name}, err

@@ -72,6 +72,9 @@ import java.nio.channels.SocketChannel;
 @unix @sender                     if (Files.exists(Path.of(name)) && !isSocket(name)) {
 @unix @sender                         throw new IOException("there is another file");
 @unix @sender                     }
+@unix @sender                     if (!Files.exists(Path.of(name).toAbsolutePath().getParent())) {
+@unix @sender                         throw error; // no end makes a folder
+@unix @sender                     }
 @sender                     String why = String.valueOf(error.getMessage());
 @sender                     if (!why.contains("refused") && !why.contains("No such file")) {
 @sender                         throw error;

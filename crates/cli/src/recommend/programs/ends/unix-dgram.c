@@ -1,5 +1,5 @@
 @binds #include <fcntl.h>
-@binds #include <libgen.h>
+#include <libgen.h>
 @binds #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@ static struct sockaddr_un address_of(const char *path) {
     struct stat found;
     if (strlen(path) >= sizeof address.sun_path) errx(1, "%s: the name of a socket has less than %zu bytes", path, sizeof address.sun_path);
     if (stat(path, &found) == 0 && !S_ISSOCK(found.st_mode)) errx(1, "%s is there already, and is no socket", path);
+    if (access(dirname(strcpy(address.sun_path, path)), F_OK) != 0) err(1, "%s", path); /* no end makes the folder */
     strcpy(address.sun_path, path);
     return address;
 }

@@ -2,6 +2,7 @@ import "errors"
 import "fmt"
 import "net"
 import "os"
+@sender import "path/filepath"
 @sender import "syscall"
 @sender import "time"
 @sender import "unsafe"
@@ -23,6 +24,9 @@ func address(name string) *net.UnixAddr {
 @sender 		connection, err := net.DialUnix("unixgram", nil, address(name))
 @sender 		if found, absent := os.Stat(name); err != nil && absent == nil && found.Mode()&os.ModeSocket == 0 {
 @sender 			return nil, errors.New("there is another file")
+@sender 		}
+@sender 		if _, absent := os.Stat(filepath.Dir(name)); err != nil && absent != nil {
+@sender 			return nil, absent // no end makes a folder
 @sender 		}
 @sender 		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
 @sender 			return connection, err
