@@ -62,12 +62,24 @@ static Folder open_folder(const char *path) {
 @receives     close(folder->taken), folder->taken = -1;
 @receives     free(folder->entries[folder->at++]);
 @receives }
+@receives /* A list that is made while messages come may have a later one and not an earlier one: the second has all before the last of the first. */
+@receives static void look(Folder *folder) {
+@receives     struct dirent **first, **entries = NULL;
+@receives     int last = list(folder->path, &first, is_message) - 1, found = last < 0 ? 0 : list(folder->path, &entries, is_message);
+@receives     while (found > 0 && strcmp(entries[found - 1]->d_name, first[last]->d_name) > 0) free(entries[--found]);
+@receives     if (last >= 0) {
+@receives         do free(first[last]); while (last-- > 0);
+@receives         free(first);
+@receives     }
+@receives     free(folder->entries);
+@receives     folder->entries = entries, folder->at = 0, folder->found = found;
+@receives }
 @receives static void get(Folder *folder, void *message) {
 @receives     struct stat facts;
 @receives     for (drop_taken(folder);; free(folder->entries[folder->at++])) {
 @receives         while (folder->at == folder->found) {
-@receives             if (folder->found) free(folder->entries); else usleep(200); /* inotify(7) would say when there is one */
-@receives             folder->at = 0, folder->found = list(folder->path, &folder->entries, is_message);
+@receives             look(folder);
+@receives             if (folder->found == 0) usleep(200); /* inotify(7) would say when there is one */
 @receives         }
 @receives         int fd = openat(folder->fd, folder->entries[folder->at]->d_name, O_RDONLY);
 @receives         /* One that another receiver has locked is dealt with there; if that one dies, the lock is free. */
