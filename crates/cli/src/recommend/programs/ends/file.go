@@ -1,5 +1,6 @@
 import "errors"
 import "fmt"
+@sends import "math/rand/v2"
 import "os"
 import "path/filepath"
 import "strings"
@@ -48,7 +49,7 @@ func removeFolder(folder string) error {
 @sends 	folder string
 @sends 	// On the disk a name is a part of its folder.
 @sends 	folderFile *os.File
-@sends 	part       string
+@sends 	id         uint32 // of this sender alone: two in containers may have the same process id
 @onesender @sends 	next       uint64
 @sends }
 @sends 
@@ -57,16 +58,32 @@ func removeFolder(folder string) error {
 @sends 		return nil, err
 @sends 	}
 @sends 	file, err := os.Open(folder)
-@sends 	w := &writer{folder: folder, folderFile: file, part: filepath.Join(folder, fmt.Sprintf("part.%d", os.Getpid()))}
+@sends 	w := &writer{folder: folder, folderFile: file, id: rand.Uint32()}
 @onesender @sends 	if names, _ := list(folder); len(names) > 0 { // after the messages of a sender that died
-@onesender @sends 		last, _ := strconv.ParseUint(strings.TrimPrefix(names[len(names)-1], "message."), 10, 64)
+@onesender @sends 		last, _ := strconv.ParseUint(strings.Split(names[len(names)-1], ".")[1], 10, 64)
 @onesender @sends 		w.next = last + 1
 @onesender @sends 	}
 @sends 	return w, err
 @sends }
 @sends 
 @sends func (w *writer) send(message []byte) error {
-@sends 	file, err := os.Create(w.part)
+@sends 	for {
+@sends 		err := w.put(message)
+@sends 		if !errors.Is(err, os.ErrNotExist) {
+@sends 			return err
+@sends 		}
+@sends 		next, err := openWriter(w.folder) // a receiver that was done has removed the folder
+@sends 		if err != nil {
+@sends 			return err
+@sends 		}
+@sends 		w.folderFile.Close()
+@sends 		*w = *next
+@sends 	}
+@sends }
+@sends 
+@sends func (w *writer) put(message []byte) error {
+@sends 	part := filepath.Join(w.folder, fmt.Sprintf("part.%08x", w.id))
+@sends 	file, err := os.Create(part)
 @sends 	if err != nil {
 @sends 		return err
 @sends 	}
@@ -74,10 +91,13 @@ func removeFolder(folder string) error {
 @sends 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 @sends 		return err
 @sends 	}
-@onesender @sends 	name := fmt.Sprintf("message.%020d", w.next)
+@onesender @sends 	name := fmt.Sprintf("message.%020d.%08x", w.next, w.id)
+@manysenders @sends 	name := fmt.Sprintf("message.%020d.%08x", time.Now().UnixNano(), w.id)
+@sends 	if err = os.Rename(part, filepath.Join(w.folder, name)); err != nil {
+@sends 		return err
+@sends 	}
 @onesender @sends 	w.next++
-@manysenders @sends 	name := fmt.Sprintf("message.%020d.%d", time.Now().UnixNano(), os.Getpid())
-@sends 	return errors.Join(os.Rename(w.part, filepath.Join(w.folder, name)), w.folderFile.Sync())
+@sends 	return w.folderFile.Sync()
 @sends }
 @sends 
 @receives type reader struct {

@@ -12,6 +12,8 @@ import java.util.List;
 @receives import java.util.concurrent.locks.LockSupport;
 @compete @receives import java.nio.channels.FileLock;
 @compete @receives import java.nio.file.NoSuchFileException;
+@sends import java.nio.file.NoSuchFileException;
+@sends import java.util.concurrent.ThreadLocalRandom;
     // A folder of messages, each a file of its own that is whole and on the disk once it has its name. They stay until they are received,
     // also when both programs or the machine have ended meanwhile; so their number is bounded by the disk alone.
     static Path makeFolder(String name) throws IOException {
@@ -47,21 +49,36 @@ import java.util.List;
     }
 @sends     static class Writer {
 @sends         final Path folder, part;
+@sends         /** Of this sender alone: two in containers may have the same process id. */
+@sends         final int id = ThreadLocalRandom.current().nextInt();
 @sends         /** On the disk a name is a part of its folder. */
-@sends         final FileChannel folderFile;
+@sends         FileChannel folderFile;
 @onesender @sends         long next;
 @sends 
 @sends         Writer(String name) throws IOException {
 @sends             folder = makeFolder(name);
-@sends             part = folder.resolve("part." + ProcessHandle.current().pid());
+@sends             part = folder.resolve(String.format("part.%08x", id));
 @sends             folderFile = FileChannel.open(folder, StandardOpenOption.READ);
 @onesender @sends             List<String> names = list(folder, "message.");
 @onesender @sends             if (!names.isEmpty()) { // after the messages of a sender that died
-@onesender @sends                 next = Long.parseLong(names.get(names.size() - 1).substring("message.".length())) + 1;
+@onesender @sends                 next = Long.parseLong(names.get(names.size() - 1).split("[.]")[1]) + 1;
 @onesender @sends             }
 @sends         }
 @sends 
 @sends         void send(ByteBuffer message) throws IOException {
+@sends             while (true) {
+@sends                 try {
+@sends                     put(message);
+@sends                     return;
+@sends                 } catch (NoSuchFileException error) { // a receiver that was done has removed the folder
+@sends                     makeFolder(folder.toString());
+@sends                     folderFile.close();
+@sends                     folderFile = FileChannel.open(folder, StandardOpenOption.READ);
+@sends                 }
+@sends             }
+@sends         }
+@sends 
+@sends         void put(ByteBuffer message) throws IOException {
 @sends             try (FileChannel file = FileChannel.open(part, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
 @sends                 for (message.clear(); message.hasRemaining();) {
 @sends                     file.write(message);
@@ -69,10 +86,10 @@ import java.util.List;
 @sends                 message.clear();
 @sends                 file.force(true);
 @sends             }
-@onesender @sends             String name = String.format("message.%020d", next++);
+@onesender @sends             String name = String.format("message.%020d.%08x", next++, id);
 @manysenders @sends             java.time.Instant now = java.time.Instant.now();
 @manysenders @sends             long ns = now.getEpochSecond() * 1_000_000_000 + now.getNano();
-@manysenders @sends             String name = String.format("message.%020d.%d", ns, ProcessHandle.current().pid());
+@manysenders @sends             String name = String.format("message.%020d.%08x", ns, id);
 @sends             Files.move(part, folder.resolve(name), StandardCopyOption.ATOMIC_MOVE);
 @sends             folderFile.force(true);
 @sends         }

@@ -3,6 +3,7 @@ import "fmt"
 import "io"
 import "net"
 import "os"
+@tcp import "strconv"
 @path @sender import "path/filepath"
 import "syscall"
 @sender import "time"
@@ -15,7 +16,11 @@ import "syscall"
 
 func address(name string) string {
 @path 	return name
-@tcp 	return "127.0.0.1:" + name // NAME is the port
+@tcp 	if port, err := strconv.ParseUint(name, 10, 16); err != nil || port == 0 {
+@tcp 		fmt.Fprintf(os.Stderr, "NAME is a port, a number from 1 to 65535, not %s\n", name)
+@tcp 		os.Exit(2)
+@tcp 	}
+@tcp 	return "127.0.0.1:" + name
 }
 
 func isDeath(err error) bool {

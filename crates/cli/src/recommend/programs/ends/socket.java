@@ -14,7 +14,11 @@ import java.nio.channels.SocketChannel;
 @manysenders @receiver import java.util.concurrent.SynchronousQueue;
     static SocketAddress address(String name) {
 @unix         return UnixDomainSocketAddress.of(name);
-@tcp         return new InetSocketAddress("127.0.0.1", Integer.parseInt(name)); // NAME is the port
+@tcp         int port = Integer.parseInt(name);
+@tcp         if (port < 1) {
+@tcp             throw new IllegalArgumentException("NAME is a port, a number from 1 to 65535");
+@tcp         }
+@tcp         return new InetSocketAddress("127.0.0.1", port);
     }
 
 @unix     static boolean isSocket(String name) throws IOException {
