@@ -46,7 +46,7 @@ func isDeath(err error) bool {
 @path @sender 		if _, absent := os.Stat(filepath.Dir(name)); err != nil && absent != nil {
 @path @sender 			return nil, absent // no end makes a folder
 @path @sender 		}
-@sender 		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
+@sender 		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, os.ErrNotExist) {
 @sender 			return &sender{connection, name}, err
 @sender 		}
 @sender 		time.Sleep(10 * time.Millisecond)

@@ -80,7 +80,7 @@ import java.nio.channels.SocketChannel;
 @unix @sender                         throw error; // no end makes a folder
 @unix @sender                     }
 @sender                     String why = String.valueOf(error.getMessage());
-@sender                     if (!why.contains("refused") && !why.contains("No such file")) {
+@sender                     if (!why.contains("refused") && !why.contains("reset") && !why.contains("No such file")) {
 @sender                         throw error;
 @sender                     }
 @sender                 }
