@@ -292,6 +292,11 @@ static inline void ring_release(struct ring_end *end) {
     if (end->own - end->given >= end->capacity / 8) ring_tell_(end, &end->head->room, end->own);
 }
 
+/* Whether nothing was published after the message in hand. */
+static inline int ring_is_last(const struct ring_end *end) {
+    return atomic_load_explicit(&end->head->written, memory_order_acquire) == end->own + end->held;
+}
+
 /* Nothing is left. The sender may wait for more than an eighth; and in a stream, which is faster if the two ends are not at the same cache
    line, this end looks away as many times as it had messages. */
 static void ring_catch_up_(struct ring_end *end) {

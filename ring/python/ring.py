@@ -330,6 +330,10 @@ class Receiver(End):
                 raise Ended
             self.release()
 
+    def is_last(self):
+        """Whether nothing was published after the message in hand."""
+        return self.written.value == self.own + self.held & SKIP
+
     def release(self):
         """The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
         same. Room is given back an eighth of the ring at a time."""

@@ -530,6 +530,11 @@ impl<P: Port> Receiver<P> {
         Ok(len)
     }
 
+    /// Whether nothing was published after the message in hand.
+    pub fn is_last(&self) -> bool {
+        self.0.head().written.0.load(Acquire) == self.0.own.wrapping_add(self.0.held)
+    }
+
     /// The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
     /// same. Room is given back an eighth of the ring at a time, which keeps the word's cache line with the sender.
     #[inline]

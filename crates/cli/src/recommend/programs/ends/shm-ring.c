@@ -86,7 +86,7 @@ static void start_watching(struct ring_end *ring) {
 @receiver @reply static void send_reply(Receiver *from, const void *reply) { send_over(&from->back, back, reply); }
 @receiver static void close_receiver(Receiver *from) {
 @receiver     is_done = true;
-@receiver     unlink(from->link);
+@receiver     if (ring_is_last(&from->ring)) unlink(from->link); /* else there is more, of the next sender */
 @receiver @reply     unlink(back);
 @receiver     ring_release(&from->ring); /* and the mark is taken: the sender ends */
 @receiver }
