@@ -1,7 +1,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 @sends #include <poll.h>
-@sends #include <sys/ioctl.h>
+#include <sys/ioctl.h>
 @receiver @unshared #include <sys/file.h>
 
 /* open(2) waits for the other end. Either end makes the FIFO. */
@@ -111,6 +111,7 @@ static int open_again(const char *path, int how, int old) {
 @receiver @reply     if (!write_whole(from->back, reply)) close(from->back), from->back = -1; /* its client has gone */
 @receiver @reply }
 @receiver static void close_receiver(Receiver *from) {
-@receiver @unshared     unlink(from->link);
+@receiver @unshared     int unread = 0;
+@receiver @unshared     if (ioctl(from->fd, FIONREAD, &unread) == 0 && unread == 0) unlink(from->link); /* else there is more, of the next sender */
 @receiver @shared     (void)from; /* the sender removes it */
 @receiver }
