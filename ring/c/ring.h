@@ -56,6 +56,7 @@ enum {
 };
 #define RING_SKIP UINT32_MAX      /* in place of a length: go on at the first byte */
 #define RING_END (UINT32_MAX - 1) /* in place of a length: the sender has finished */
+#define RING_ALIGNED (1u << 31)   /* beside a length: the message begins at the next multiple of 64, and not right behind */
 
 /* How an end sleeps: 0 (it does not), 1 (futex), 2 (eventfd); and whether it lacks membarrier(2), so that the other end needs a fence. */
 struct ring_sleeper {
@@ -199,11 +200,10 @@ static inline void ring_publish(struct ring_end *end) {
 }
 
 static inline uint32_t ring_start_(uint32_t at, uint32_t bytes) {
-    return bytes < RING_ALIGN_FROM ? 8 : (at + 8 + 63) / 64 * 64 - at;
+    return bytes < RING_ALIGN_FROM ? 4 : (at + 4 + 63) / 64 * 64 - at;
 }
-static inline void ring_mark_(struct ring_end *end, uint32_t length, uint32_t start) {
-    uint32_t header[2] = {length, start};
-    memcpy(end->bytes + (end->own & (end->capacity - 1)), header, sizeof header);
+static inline void ring_mark_(struct ring_end *end, uint32_t word) {
+    memcpy(end->bytes + (end->own & (end->capacity - 1)), &word, sizeof word);
 }
 
 static enum ring_result ring_wait_for_room_(struct ring_end *end, uint32_t bytes) {
@@ -219,7 +219,7 @@ static enum ring_result ring_wait_for_room_(struct ring_end *end, uint32_t bytes
 static enum ring_result ring_skip_(struct ring_end *end, uint32_t left) {
     enum ring_result result = ring_wait_for_room_(end, left);
     if (result != RING_OK) return result;
-    ring_mark_(end, RING_SKIP, 0);
+    ring_mark_(end, RING_SKIP);
     end->own += left;
     return RING_OK;
 }
@@ -245,7 +245,7 @@ static inline enum ring_result ring_reserve(struct ring_end *end, size_t bytes, 
 
 /* The reserved message is written, and this long (at most as reserved); visible after ring_publish. */
 static inline void ring_stage(struct ring_end *end, size_t bytes) {
-    ring_mark_(end, bytes, end->held);
+    ring_mark_(end, (uint32_t)bytes | (end->held > 4 ? RING_ALIGNED : 0));
     end->own += (end->held + (uint32_t)bytes + 7) & ~7u;
 }
 /* The same, visible at once. */
@@ -270,7 +270,7 @@ static inline enum ring_result ring_send(struct ring_end *end, const void *messa
 static inline enum ring_result ring_finish(struct ring_end *end) {
     enum ring_result result = ring_wait_for_room_(end, 8);
     if (result != RING_OK) return result;
-    ring_mark_(end, RING_END, 0);
+    ring_mark_(end, RING_END);
     end->own += 8;
     ring_publish(end);
     return RING_OK;
@@ -316,18 +316,18 @@ static inline enum ring_result ring_peek(struct ring_end *end, const void **payl
             if (result != RING_OK) return result;
         }
         uint32_t at = end->own & (end->capacity - 1), left = end->capacity - at;
-        /* Read once: the other process could change them after they were checked. */
-        volatile uint32_t *header = (volatile uint32_t *)(end->bytes + at);
-        uint32_t length = header[0], start = header[1];
+        /* Read once: the other process could change it after it was checked. */
+        uint32_t word = *(volatile uint32_t *)(end->bytes + at), length = word & ~RING_ALIGNED;
+        uint32_t start = word & RING_ALIGNED ? (at + 4 + 63) / 64 * 64 - at : 4;
         if (left > end->seen - end->own) left = end->seen - end->own;
-        if (start >= 8 && start <= left && length <= left - start) {
+        if (word < RING_END && start <= left && length <= left - start) {
             end->held = (start + length + 7) & ~7u;
             *payload = end->bytes + at + start, *bytes = length;
             return RING_OK;
         }
-        if (start != 0 || (length != RING_END && (length != RING_SKIP || left != end->capacity - at))) return RING_DAMAGED;
-        end->held = length == RING_END ? 8 : left;
-        if (length == RING_END) return RING_ENDED;
+        if (word != RING_END && (word != RING_SKIP || left != end->capacity - at)) return RING_DAMAGED;
+        end->held = word == RING_END ? 8 : left;
+        if (word == RING_END) return RING_ENDED;
         ring_release(end);
     }
 }

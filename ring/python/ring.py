@@ -26,11 +26,12 @@ SPIN, FUTEX, EVENTFD, NOWAIT = range(4)  # what an end does that must wait
 MAGIC, VERSION, HEAD_BYTES = int.from_bytes(b"ring", "little"), 1, 4096
 WRITTEN, ROOM, TAKEN, SLEEPERS = 128, 256, 384, (512, 640)  # the words in the head
 SKIP, END = 0xFFFFFFFF, 0xFFFFFFFE  # in place of a length
+ALIGNED = 1 << 31  # beside a length: the message begins at the next multiple of 64, and not right behind
 ALIGN_FROM = 1024  # messages of at least so many bytes begin at a multiple of 64
 POLLS, SPIN_POLLS, SLEEP_MS = 20, 20000, 250
 SENDER, RECEIVER, SETUP = 0, 1, 2  # roles, and the bytes of the file that are locked
 F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
-LOCK, HEADER = struct.Struct("hhqqi"), struct.Struct("=II")
+LOCK, HEADER = struct.Struct("hhqqi"), struct.Struct("=I")
 CALLS = {"x86_64": (202, 324), "i686": (240, 375), "ppc64le": (221, 365), "s390x": (238, 356)}
 SYS_FUTEX, SYS_MEMBARRIER = CALLS.get(platform.machine(), (98, 283))
 FUTEX_WAIT, FUTEX_WAKE, MEMBARRIER, REGISTER_MEMBARRIER = 0, 1, 2, 4
@@ -228,12 +229,12 @@ class Sender(End):
         if length > self.capacity - 64:
             raise ValueError(f"a message of {length} bytes is larger than the ring")
         at = self.own & self.capacity - 1
-        start = 8 if length < ALIGN_FROM else (at + 71 & -64) - at
+        start = 4 if length < ALIGN_FROM else (at + 67 & -64) - at
         if at + start + length > self.capacity:  # a record is in one piece: it begins at the first byte
             self._wait_for_room(self.capacity - at)
-            self._mark(SKIP, 0)
+            self._mark(SKIP)
             self.own = self.own + self.capacity - at & SKIP
-            at, start = 0, 8 if length < ALIGN_FROM else 64
+            at, start = 0, 4 if length < ALIGN_FROM else 64
         self._wait_for_room(start + length + 7 & -8)
         self.held = start
         at += HEAD_BYTES + start
@@ -241,7 +242,7 @@ class Sender(End):
 
     def stage(self, length):
         """The reserved message is written, and this long; visible after publish()."""
-        self._mark(length, self.held)
+        self._mark(length | ALIGNED if self.held > 4 else length)
         self.own = self.own + (self.held + length + 7 & -8) & SKIP
 
     def commit(self, length):
@@ -258,12 +259,12 @@ class Sender(End):
         """The same, visible at once."""
         own, length = self.own, len(message)
         at = own & self.capacity - 1
-        start = 8 if length < ALIGN_FROM else (at + 71 & -64) - at
+        start = 4 if length < ALIGN_FROM else (at + 67 & -64) - at
         next_one = own + (start + length + 7 & -8)
         if at + start + length > self.capacity or next_one - self.seen & SKIP > self.capacity:
             self.push(message)  # what follows is the same, for a message that need not wait
         else:
-            HEADER.pack_into(self.memory, HEAD_BYTES + at, length, start)
+            HEADER.pack_into(self.memory, HEAD_BYTES + at, length | ALIGNED if start > 4 else length)
             at += HEAD_BYTES + start
             self.memory[at : at + length] = message
             self.own = next_one & SKIP
@@ -277,7 +278,7 @@ class Sender(End):
     def finish(self):
         """After the last message: the receiver gets Ended after all messages before."""
         self._wait_for_room(8)
-        self._mark(END, 0)
+        self._mark(END)
         self.own = self.own + 8 & SKIP
         self._tell()
 
@@ -294,8 +295,8 @@ class Sender(End):
             self.publish()  # the receiver must take what is there
             self._wait()
 
-    def _mark(self, length, start):
-        HEADER.pack_into(self.memory, HEAD_BYTES + (self.own & self.capacity - 1), length, start)
+    def _mark(self, word):
+        HEADER.pack_into(self.memory, HEAD_BYTES + (self.own & self.capacity - 1), word)
 
 
 class Receiver(End):
@@ -317,16 +318,17 @@ class Receiver(End):
                     self._tell()  # the sender may wait for more than an eighth
                 self._wait()
             at = self.own & self.capacity - 1
-            length, start = HEADER.unpack_from(self.memory, HEAD_BYTES + at)
+            (word,) = HEADER.unpack_from(self.memory, HEAD_BYTES + at)
+            length, start = (word & ~ALIGNED, (at + 67 & -64) - at) if word & ALIGNED else (word, 4)
             left = min(self.capacity - at, (self.seen - self.own) % 2**32)
-            if start >= 8 and start + length <= left:
+            if word < END and start + length <= left:
                 self.held = start + length + 7 & -8
                 at += HEAD_BYTES + start
                 return memory[at : at + length]
-            if start != 0 or length != END and (length != SKIP or left != self.capacity - at):
+            if word != END and (word != SKIP or left != self.capacity - at):
                 raise Damaged
-            self.held = 8 if length == END else left
-            if length == END:
+            self.held = 8 if word == END else left
+            if word == END:
                 raise Ended
             self.release()
 

@@ -25,6 +25,8 @@ const PAUSES: u32 = 256;
 const SKIP: u32 = u32::MAX;
 /// In place of a length: the sender has finished.
 const END: u32 = u32::MAX - 1;
+/// Beside a length: the message begins at the next multiple of 64, and not right behind.
+const ALIGNED: u32 = 1 << 31;
 
 /// Why a call gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,7 +360,7 @@ impl<P: Port> Sender<P> {
     pub fn stage(&mut self, len: usize) {
         let start = core::mem::take(&mut self.0.held);
         assert!(start > 0 && len <= self.0.reserved as usize, "not reserved");
-        self.mark(len as u32, start);
+        self.mark(len as u32 | if start > 4 { ALIGNED } else { 0 });
         self.0.own = self.0.own.wrapping_add((start + len as u32).next_multiple_of(8));
     }
 
@@ -405,7 +407,7 @@ impl<P: Port> Sender<P> {
     /// As [`Self::reserve`].
     pub fn finish(&mut self) -> Result<(), Error> {
         self.wait_for_room(8)?;
-        self.mark(END, 0);
+        self.mark(END);
         self.0.own = self.0.own.wrapping_add(8);
         self.publish();
         Ok(())
@@ -437,21 +439,25 @@ impl<P: Port> Sender<P> {
     #[cold]
     fn skip(&mut self, left: u32) -> Result<(), Error> {
         self.wait_for_room(left)?;
-        self.mark(SKIP, 0);
+        self.mark(SKIP);
         self.0.own = self.0.own.wrapping_add(left);
         Ok(())
     }
 
-    fn mark(&mut self, length: u32, start: u32) {
+    fn mark(&mut self, word: u32) {
         let (at, _) = self.0.place();
         // SAFETY: positions are multiples of 8, and these bytes are the sender's.
-        unsafe { self.0.bytes.add(at as usize).cast::<[u32; 2]>().write([length, start]) };
+        unsafe { self.0.bytes.add(at as usize).cast::<u32>().write(word) };
     }
 }
 
-/// From a record to its message.
+/// From a record to a message of so many bytes.
 fn start(at: u32, bytes: u32) -> u32 {
-    if bytes < ALIGN_FROM { 8 } else { (at + 8).next_multiple_of(64) - at }
+    if bytes < ALIGN_FROM { 4 } else { aligned_start(at) }
+}
+
+fn aligned_start(at: u32) -> u32 {
+    (at + 4).next_multiple_of(64) - at
 }
 
 impl<P: Port> Drop for Sender<P> {
@@ -493,21 +499,23 @@ impl<P: Port> Receiver<P> {
             let end = &mut self.0;
             let (at, to_end) = end.place();
             // SAFETY: positions are multiples of 8 below the capacity. Read once: the other process could change it after the checks.
-            let [length, start] = unsafe { end.bytes.add(at as usize).cast::<[u32; 2]>().read_volatile() };
+            let word = unsafe { end.bytes.add(at as usize).cast::<u32>().read_volatile() };
+            let length = word & !ALIGNED;
+            let start = if word & ALIGNED == 0 { 4 } else { aligned_start(at) };
             let left = to_end.min(end.seen.wrapping_sub(end.own));
-            if (8..=left).contains(&start) && length <= left - start {
+            if word < END && start <= left && length <= left - start {
                 end.held = (start + length).next_multiple_of(8);
                 // SAFETY: it ends before the end of the bytes and of what was published.
                 return Ok(unsafe {
                     slice::from_raw_parts(end.bytes.add((at + start) as usize), length as usize)
                 });
             }
-            end.held = match (length, start) {
-                (END, 0) => 8,
-                (SKIP, 0) if left == to_end => left,
+            end.held = match word {
+                END => 8,
+                SKIP if left == to_end => left,
                 _ => return Err(Error::Damaged),
             };
-            if length == END {
+            if word == END {
                 return Err(Error::Ended);
             }
             self.release();
