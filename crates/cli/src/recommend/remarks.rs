@@ -61,6 +61,9 @@ impl Answer<'_> {
             {
                 "Both programs name 127.0.0.1: on two hosts the sender connects to the receiver's address, and the receiver binds its own."
             }
+            "shm-ring" if self.args.question.must.contains(&Must::NoCopy) => {
+                "The programs copy each message into the ring and out of it; the ring's reserve and peek make and read messages in place."
+            }
             // The two programs have an end of stream.
             "posix-mq" | "sysv-msgq" if self.args.question.is_of_pair() => {
                 "A message queue does not notice when the other end dies: the end that is left waits for a new one."
