@@ -45,7 +45,7 @@ pub(crate) struct RecommendArgs {
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
     from: Option<PathBuf>,
 
-    /// The time for the answer: two thirds (with a rate one third) to measure mechanisms, the rest to compile and run programs
+    /// The time for the answer: two thirds (with a rate, or of two programs, one third) to measure mechanisms, the rest to compile and run programs
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = typed::positive_duration)]
     time: Duration,
 
@@ -201,7 +201,8 @@ fn none_is_here(candidates: &[Candidate]) -> String {
 
 /// The time for the loops of `bench`. At a rate the runs of programs are longer, and decide all the same.
 fn time_for_loops(args: &RecommendArgs) -> Duration {
-    let thirds = if args.question.rate_per_s().is_some() { 1 } else { THIRDS_FOR_LOOPS };
+    let programs_take_long = args.question.rate_per_s().is_some() || args.question.is_of_pair();
+    let thirds = if programs_take_long { 1 } else { THIRDS_FOR_LOOPS };
     Duration::from_millis((args.time * thirds / 3).as_millis().max(1) as u64)
 }
 

@@ -14,9 +14,9 @@ use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
 
 use super::RecommendArgs;
 use super::figures::Figures;
-use super::languages::Code;
 use super::program::programs;
 use super::program_runs::{CompiledProgram, ProgramRunner};
+use super::question::Question;
 use crate::signals::StopRequest;
 
 /// Most programs that are run.
@@ -89,7 +89,7 @@ pub(super) fn run(
         None => (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX),
     };
     let (mut timed, mut compiled) = (Vec::new(), Vec::new());
-    for (number, spec) in entrants(args.question.code, figures, choice).into_iter().enumerate() {
+    for (number, spec) in entrants(&args.question, figures, choice).into_iter().enumerate() {
         let Some(sources) = programs(spec, &args.question) else { continue };
         // Two programs to compare are worth more than the time; more are not.
         if timed.len() > 1 && Instant::now() > until {
@@ -151,12 +151,17 @@ fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgra
 
 /// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the
 /// best. If no loop of `bench` is fast enough, a program may be: then the fastest of those that are too slow.
-fn entrants<'a>(code: Code, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
+fn entrants<'a>(question: &Question, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
     let spec = |at: &usize| &figures.cases[*at].spec;
     let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
-            let near = if code.is_slow() { NEAR_TIMES_SLOW } else { NEAR_TIMES };
+            let near = match () {
+                // Loops of one sender and one receiver in this program say little of them.
+                () if question.is_of_pair() => f64::INFINITY,
+                () if question.code.is_slow() => NEAR_TIMES_SLOW,
+                () => NEAR_TIMES,
+            };
             let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
             let least = rows().next().map_or(0.0, cost);
             let simplest = rows().map(|row| row.at).min_by_key(|at| effort(spec(at)));
