@@ -156,11 +156,12 @@ fn entrants<'a>(question: &Question, figures: &Figures<'a>, choice: &Choice) -> 
     let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
-            let near = match () {
-                // Loops of one sender and one receiver in this program say little of them.
-                () if question.is_of_pair() => f64::INFINITY,
-                () if question.code.is_slow() => NEAR_TIMES_SLOW,
-                () => NEAR_TIMES,
+            let near = if question.is_of_pair() {
+                f64::INFINITY // loops of one sender and one receiver say little of pairs
+            } else if question.code.is_slow() {
+                NEAR_TIMES_SLOW
+            } else {
+                NEAR_TIMES
             };
             let cost = |row: &RankedCase| row.cost.map_or(f64::INFINITY, |cost| cost.ranking_ns.median);
             let least = rows().next().map_or(0.0, cost);
