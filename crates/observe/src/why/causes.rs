@@ -360,10 +360,7 @@ fn tokens_lost(case: &Case) -> Option<Finding> {
         let mut ends = files.into_iter().flat_map(|files| &files.endpoints).filter(|end| end.fd > 2);
         ends.any(|end| path_of(pid, end.fd).as_ref() == Some(&what))
     };
-    let is_user = |pid: &i32| {
-        let is_shell = case.graph.process(*pid).is_some_and(|one| is_shell(&one.name));
-        !is_make(pid) && !is_shell && holds(*pid)
-    };
+    let is_user = |pid: &i32| !is_make(pid) && holds(*pid) && !case.graph.is_shell(*pid);
     if case.graph.scene.processes.keys().any(is_user) {
         return None;
     }

@@ -147,6 +147,14 @@ os.close(w); os.wait()'",
         "bash",
         "(seq 5; exec sleep 100) | while read -r host; do cat >/dev/null; done",
     ),
+    // The name of the process is that of the script.
+    Hangs(
+        WhyCause::LoopInput,
+        "cat",
+        "hosts",
+        "printf '#!/bin/bash\nwhile read -r host; do cat >/dev/null; done' >hosts; chmod +x hosts
+(seq 5; while :; do sleep 3; done) | ./hosts",
+    ),
     Hangs(
         WhyCause::SmallPipe,
         "python3",
@@ -406,6 +414,16 @@ while 1: s.recv(1000)'",
         "python3",
         "",
         "exec python3 -c 'import os, time; k = [os.pipe() for _ in range(500)]; time.sleep(100)'",
+    ),
+    // That it may hold output back, too, is less certain.
+    Hangs(
+        WhyCause::DescriptorLeak,
+        "python3",
+        "",
+        "env -u PYTHONUNBUFFERED python3 -c '
+import os, time
+time.sleep(4); k = [os.pipe() for _ in range(500)]
+while 1: time.sleep(9)' | cat",
     ),
 ];
 

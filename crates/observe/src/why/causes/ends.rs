@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use model::{WhyCause, WhyEdge, descriptor_name};
-use process::is_shell;
 use process::proc::{descriptors, field_value};
 use rustix::fs::FileType;
 
@@ -231,7 +230,7 @@ pub(super) fn held_in_buffer(case: &Case) -> Option<Finding> {
 pub(super) fn may_hold(case: &Case) -> Option<Finding> {
     let graph = case.graph;
     let found = case.each().find_map(|(pid, one)| {
-        let is_meant = graph.process(pid).is_some_and(|process| keeps_own_buffer(pid, &process.name));
+        let is_meant = graph.program(pid).is_some_and(|program| keeps_own_buffer(pid, &program));
         let end =
             graph.scene.end(pid, 1).filter(|end| is_meant && end.writes && end.ipc_file.pipe().is_some())?;
         let readers: Vec<i32> =
@@ -242,7 +241,7 @@ pub(super) fn may_hold(case: &Case) -> Option<Finding> {
         (!is_new && is_empty() && (goes_round(one) || has_input(case, pid, one))).then_some((pid, readers))
     });
     let (pid, by) = found?;
-    let what = line_buffering::advice(&graph.process(pid)?.name, false)?;
+    let what = line_buffering::advice(&graph.program(pid)?, false)?;
     Some(Finding { by, what, ..Finding::new(WhyCause::MayHold, pid) })
 }
 
@@ -369,10 +368,9 @@ pub(super) fn loop_input(case: &Case) -> Option<Finding> {
             return None;
         }
         let reads_bytes = |shell: i32| {
-            let is_shell = graph.process(shell).is_some_and(|process| is_shell(&process.name));
             let has_it = graph.scene.end(shell, 0).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe));
             let calls = || Calls::of(shell).is_some_and(|calls| calls.reads > 1 && calls.are_of_bytes());
-            is_shell && has_it && calls()
+            has_it && graph.is_shell(shell) && calls()
         };
         let shell = graph.scene.ancestors(pid).find(|ancestor| reads_bytes(*ancestor))?;
         Some(Finding { by: vec![shell], ..case.of_need(WhyCause::LoopInput, pid, need) })
@@ -405,8 +403,7 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
         };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
         // Loops of a shell that read lines of one FIFO share its orders.
-        let takes_orders = |pid: &i32| graph.process(*pid).is_some_and(|one| is_shell(&one.name));
-        if waiting.len() > 1 && !waiting.iter().all(takes_orders) {
+        if waiting.len() > 1 && !waiting.iter().all(|pid| graph.is_shell(*pid)) {
             let what = path_of(pid, end.fd).unwrap_or_default();
             return Some(Finding {
                 by: waiting[1..].to_vec(),
