@@ -1,9 +1,10 @@
 //! Ends of pipes that the wrong process holds, that no process holds, or that no process uses.
 
 use std::path::Path;
+use std::time::Duration;
 
 use model::{WhyCause, WhyEdge, descriptor_name};
-use process::proc::{descriptors, field_value};
+use process::proc::{command_line, descriptors, field_value};
 use rustix::fs::FileType;
 
 use super::{Case, Finding};
@@ -32,6 +33,10 @@ const BEGIN_PARTS: u64 = 8;
 const SMALL_BYTES: u64 = 8192;
 /// Longest time for which a program sleeps between two reads that takes its input slowly, or between two writes.
 const PAUSE_MAX_NS: u64 = 10_000_000_000;
+
+/// How often a reader is looked at, and the time between.
+const LOOKS: u32 = 4;
+const LOOKS_PAUSE: Duration = Duration::from_millis(5);
 
 /// A reader waits for the end of its input, and all who have its writing end open are no part of what it belongs to: a daemon that was left behind, or a process
 /// that has inherited a copy.
@@ -370,7 +375,12 @@ pub(super) fn loop_input(case: &Case) -> Option<Finding> {
         let reads_bytes = |shell: i32| {
             let has_it = graph.scene.end(shell, 0).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe));
             let calls = || Calls::of(shell).is_some_and(|calls| calls.reads > 1 && calls.are_of_bytes());
-            has_it && graph.is_shell(shell) && calls()
+            // The counts of a shell that was started for the loop hold what was read to load it.
+            let is_loop = || {
+                let line = command_line(shell);
+                line.contains("while ") && line.contains("read ")
+            };
+            has_it && graph.is_shell(shell) && (calls() || is_loop())
         };
         let shell = graph.scene.ancestors(pid).find(|ancestor| reads_bytes(*ancestor))?;
         Some(Finding { by: vec![shell], ..case.of_need(WhyCause::LoopInput, pid, need) })
@@ -389,16 +399,23 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
     for (pid, end) in fifos {
         let readers: Vec<i32> =
             graph.scene.holders(end.ipc_file, false).iter().map(|holder| holder.pid).collect();
-        let blocked = |reader: &&i32| {
-            threads(**reader).iter().any(|thread| match &thread.wait {
-                Wait::Stream(fds) => fds.iter().any(|watched| {
-                    watched.reads
-                        && graph
-                            .scene
-                            .end(**reader, watched.fd)
-                            .is_some_and(|found| found.ipc_file == end.ipc_file)
+        let waits = |reader: i32| {
+            threads(reader).iter().any(|thread| match &thread.wait {
+                Wait::Stream(fds) => fds.iter().filter(|watched| watched.reads).any(|watched| {
+                    let found = graph.scene.end(reader, watched.fd);
+                    found.is_some_and(|found| found.ipc_file == end.ipc_file)
                 }),
                 _ => false,
+            })
+        };
+        if readers.len() < 2 {
+            continue;
+        }
+        // One that has just got a line waits for the next.
+        let blocked = |reader: &&i32| {
+            (0..LOOKS).any(|look| {
+                std::thread::sleep(LOOKS_PAUSE * look.min(1));
+                waits(**reader)
             })
         };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
