@@ -33,6 +33,8 @@ const BEGIN_PARTS: u64 = 8;
 const SMALL_BYTES: u64 = 8192;
 /// Longest time for which a program sleeps between two reads that takes its input slowly, or between two writes.
 const PAUSE_MAX_NS: u64 = 10_000_000_000;
+/// Longest sleep, so far, of a reader that waits with a time limit, and is about to read.
+const TURN_MAX_NS: u64 = 3_000_000_000;
 
 /// How often a reader is looked at, and the time between.
 const LOOKS: u32 = 4;
@@ -359,7 +361,14 @@ fn takes_slowly(case: &Case, writer: i32, need: &Need, reader: i32) -> bool {
     let is_short = |thread: &Thread, ns: Option<u64>| {
         ns.or_else(|| asleep_ns(thread)).is_some_and(|ns| ns <= PAUSE_MAX_NS)
     };
-    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns, .. } if is_short(thread, ns));
+    let pauses = |thread: &Thread| match thread.wait {
+        Wait::Time { ns, .. } => is_short(thread, ns),
+        // A client with a limit of its rate, such as curl --limit-rate.
+        Wait::Poll { timed: true, .. } => {
+            need.pipe().is_none() && thread.asleep_ns().is_some_and(|ns| ns <= TURN_MAX_NS)
+        }
+        _ => false,
+    };
     case.graph.watched.get(&reader).is_some_and(|one| one.threads.iter().any(|(thread, _)| pauses(thread)))
         && has_read()
 }
