@@ -96,6 +96,17 @@ pub fn command_line(pid: i32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
 }
 
+/// The program of a process with this name. One that runs a script, which the kernel has started by its first line (execve(2)), has the name of the script.
+pub fn program(pid: i32, name: &str) -> String {
+    let line = command_line(pid);
+    let mut files = line.split(' ').map(|word| word.rsplit('/').next().unwrap_or_default());
+    let first = files.next().filter(|first| !first.is_empty());
+    // The kernel cuts names.
+    let is_cut = name.len() == 15;
+    let is_script = |file: &str| file == name || (is_cut && file.starts_with(name));
+    first.filter(|_| files.take(2).any(is_script)).unwrap_or(name).to_owned()
+}
+
 /// Fields of the file `stat` of a process or of a thread (proc_pid_stat(5)).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {

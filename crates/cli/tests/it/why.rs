@@ -12,6 +12,7 @@ use model::{WhyAnswer, WhyCause, WhyRecord, WhyVerdict};
 use process::proc::threads;
 use rustix::process::Signal;
 
+use crate::common::namespaces::unshare;
 use crate::common::{HANGS_AFTER, Lab, another_user, is_root, signal, skip, soon, until};
 use crate::top::Scene;
 
@@ -48,7 +49,7 @@ fn answer(scene: &Scene, cause: WhyCause) -> WhyAnswer {
 
 /// A program that a script needs and that is not here.
 fn missing(script: &str) -> Option<&'static str> {
-    let programs = ["flock", "ipcrm", "less", "make", "perl", "python3"];
+    let programs = ["flock", "ipcrm", "less", "make", "nano", "perl", "python3"];
     programs.into_iter().find(|program| script.contains(program) && model::file_on_path(program).is_none())
 }
 
@@ -95,6 +96,34 @@ time.sleep(100)'";
             true => assert!(Command::new("ipcrm").args(["-s", &id]).status().expect("ipcrm").success()),
             false => std::fs::remove_file(format!("/dev/shm/sem.{id}")).expect("removed"),
         }
+    }
+}
+
+/// Expected: a daemon is named in a container whose first process is a shell, and a stage that the shell has started is none. Happened: both were sleepers, as
+/// both are children of that shell.
+#[test]
+fn a_daemon_is_named_where_the_shell_is_process_1() {
+    for (cause, script) in [
+        (WhyCause::DaemonHolds, "{ echo started; sleep 100 & } | cat; wait"),
+        (
+            WhyCause::DaemonHolds,
+            "(python3 -c 'import os, time; os.fork() and os._exit(0); time.sleep(100)') | cat",
+        ),
+        (WhyCause::DaemonHolds, "v=$(echo started; sleep 100 & ); echo $v"),
+        (WhyCause::Sleeps, "sleep 100 | cat; wait"),
+        (WhyCause::Sleeps, "sleep 100 | cat & wait"),
+        (WhyCause::Sleeps, "v=$(sleep 100); echo $v"),
+    ] {
+        let Some(wrapper) = unshare(&["--pid", "--fork", "--kill-child"], "exec \"$0\" \"$@\"") else {
+            return;
+        };
+        if let Some(program) = missing(script) {
+            return skip(&format!("no {program}"));
+        }
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).args(["bash", "-c", script]);
+        let scene = Scene::of(command, tempfile::tempdir().expect("a folder"));
+        answer(&scene, cause);
     }
 }
 

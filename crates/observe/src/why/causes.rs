@@ -65,15 +65,15 @@ const RECOGNISERS: &[fn(&Case) -> Option<Finding>] = &[
     ends::spins,
     ends::reads_nothing,
     ends::held_in_buffer,
-    ends::may_hold,
     tokens_lost,
     shared_memory,
     terminal,
     ends::blocked_writer,
     ends::loop_input,
     ends::two_readers,
-    rest::zombie,
     rest::descriptor_leak,
+    ends::may_hold,
+    rest::zombie,
     rest::silent,
     mutex,
     rest::hidden,
@@ -353,16 +353,17 @@ fn tokens_lost(case: &Case) -> Option<Finding> {
     let first = lost()?;
     std::thread::sleep(TOKENS_PAUSE);
     let (detail, what) = lost().filter(|second| *second == first)?;
-    // A program that still runs may give its tokens back.
+    // A program that still runs may give its tokens back, but for those that inherit the descriptors and know nothing of jobservers.
     let holds = |pid: i32| {
         let files = case.graph.process(pid).and_then(|one| one.files.as_ref());
         let mut ends = files.into_iter().flat_map(|files| &files.endpoints).filter(|end| end.fd > 2);
         ends.any(|end| path_of(pid, end.fd).as_ref() == Some(&what))
     };
-    let is_user = |pid: &i32| {
-        let is_shell = case.graph.process(*pid).is_some_and(|one| is_shell(&one.name));
-        !is_make(pid) && !is_shell && holds(*pid)
+    let knows_none = |pid: i32| {
+        let name = case.graph.process(pid).map_or("", |one| one.name.as_str());
+        name == "sleep" || is_filter(name) || case.graph.is_shell(pid)
     };
+    let is_user = |pid: &i32| !is_make(pid) && holds(*pid) && !knows_none(*pid);
     if case.graph.scene.processes.keys().any(is_user) {
         return None;
     }
@@ -423,14 +424,36 @@ fn is_bare_interpreter(pid: i32, name: &str) -> bool {
     let line = process::proc::command_line(pid);
     let is_script =
         |word: &str| ["-c", "-e"].contains(&word) || !(word.is_empty() || word.starts_with(['-', '+']));
-    (is_shell(name) || line_buffering::is_interpreter(name)) && !line.split(' ').skip(1).any(is_script)
+    let mut words = line.split(' ').skip(1);
+    // The debugger of perl has commands of its own, -d:NAME is another one.
+    let is_debugger = |word: &str| name == "perl" && word.starts_with("-d") && !word.contains(':');
+    (is_shell(name) || line_buffering::is_interpreter(name))
+        && (words.clone().any(is_debugger) || !words.any(is_script))
 }
 
-/// Whether a program that is no interpreter takes commands from its standard input.
-fn takes_commands(name: &str) -> bool {
+/// Whether a program that is no interpreter takes commands from its standard input. It may run by another name: `editor`, that is nano, vim.basic, or another one.
+fn takes_commands(pid: i32, name: &str) -> bool {
     let is_interpreter = is_shell(name) || line_buffering::is_interpreter(name);
-    let short = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || ".-".contains(letter));
-    !is_interpreter && COMMAND_TAKERS.contains(&short)
+    let is_known = |file: &str| {
+        let short = file.split('.').next().unwrap_or_default();
+        COMMAND_TAKERS
+            .contains(&short.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-'))
+    };
+    let is_its_file = || {
+        let file = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        file.is_some_and(|path| path.file_name().is_some_and(|file| is_known(&file.to_string_lossy())))
+    };
+    !is_interpreter && (is_known(name) || is_its_file() || fills_screen(pid, name))
+}
+
+/// Programs that ask a question on a screen of their own.
+const SCREEN_QUESTIONS: [&str; 3] = ["dialog", "pinentry", "whiptail"];
+
+/// Whether a program shows a whole screen, and takes keys as commands: it has a library for that.
+fn fills_screen(pid: i32, name: &str) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let has_library = ["/libncurses", "/libslang"].iter().any(|library| maps.contains(library));
+    has_library && !SCREEN_QUESTIONS.iter().any(|asks| name.starts_with(asks))
 }
 
 /// Something that only a person at the terminal ends.
@@ -452,7 +475,8 @@ fn terminal(case: &Case) -> Option<Finding> {
             return Some(case.of_need(WhyCause::TerminalInput, pid, need));
         }
         // A question is asked at the terminal itself, wherever standard input comes from, or is one of a program that does not take commands.
-        let asks = fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(name));
+        let asks =
+            fd > 2 || need.what == "/dev/tty" || (fd == 0 && has_terminal && !takes_commands(pid, name));
         if is_call && asks && !is_full && !is_bare_interpreter(pid, name) {
             return Some(case.of_need(WhyCause::TerminalQuestion, pid, need));
         }

@@ -174,6 +174,15 @@ impl<'a> Graph<'a> {
         self.scene.processes.get(&pid)
     }
 
+    /// The program that a process runs: the interpreter of a script.
+    pub(super) fn program(&self, pid: i32) -> Option<String> {
+        Some(process::proc::program(pid, &self.process(pid)?.name))
+    }
+
+    pub(super) fn is_shell(&self, pid: i32) -> bool {
+        self.program(pid).is_some_and(|program| process::is_shell(&program))
+    }
+
     pub(super) fn named(&self, pid: i32) -> NamedProcess {
         self.scene.named(pid)
     }

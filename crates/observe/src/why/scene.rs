@@ -12,6 +12,9 @@ use crate::endpoint::{Endpoint, IpcFile, ProcessFiles, first_files, nameless};
 /// Largest number of descriptors of one process that are read: an end that is not seen makes a wrong answer.
 const DESCRIPTORS_MAX: usize = 65_536;
 
+/// SIGINT in a mask of signals (proc_pid_status(5)).
+const SIGINT_BIT: u64 = 1 << (libc::SIGINT - 1);
+
 /// A process.
 pub(super) struct Process {
     pub(super) name: String,
@@ -128,11 +131,37 @@ impl Scene {
         // The way up to process 1 may be hidden (proc(5), hidepid).
         let is_init_above = self.ancestors(top).next().is_some_and(|parent| parent > 1);
         let is_relative = self.ancestors(reader).any(|ancestor| ancestor == holder);
+        // The first process of a container gets what was left behind beside what it has started itself.
+        let is_of_init = |parent: i32| {
+            let gets_both = parent == top || self.ancestors(top).next() == Some(parent);
+            gets_both && is_init(parent) && is_found(parent, reader, holder)
+        };
         !is_relative
             && parent.is_some_and(|parent| {
-                above.any(|ancestor| ancestor == parent) || (parent == 1 && is_init_above)
+                above.any(|ancestor| ancestor == parent)
+                    || (parent == 1 && is_init_above)
+                    || is_of_init(parent)
             })
     }
+}
+
+/// Whether a process is the first one of its PID namespace (pid_namespaces(7)).
+fn is_init(pid: i32) -> bool {
+    let numbers = proc::field_value(&format!("/proc/{pid}/status"), "NSpid");
+    pid == 1 || numbers.is_some_and(|numbers| numbers.split_whitespace().next_back() == Some("1"))
+}
+
+/// Whether a child of this process was started by another one, which has ended. A shell starts the writer of a pipe before its reader, and the kernel adds the
+/// children of a process that ends to the end of the list; and what a shell's script starts with `&` ignores SIGINT.
+fn is_found(parent: i32, reader: i32, child: i32) -> bool {
+    let children = proc::children(parent);
+    let place = |pid: i32| children.iter().position(|other| *other == pid);
+    let is_later = place(reader).zip(place(child)).is_some_and(|(reader, child)| reader < child);
+    let ignores = |pid: i32| {
+        let mask = proc::field_value(&format!("/proc/{pid}/status"), "SigIgn");
+        mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).is_some_and(|mask| mask & SIGINT_BIT != 0)
+    };
+    is_later || (ignores(child) && !ignores(reader))
 }
 
 /// A path as a process uses it; an abstract name as it is.

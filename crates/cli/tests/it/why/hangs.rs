@@ -147,6 +147,33 @@ os.close(w); os.wait()'",
         "bash",
         "(seq 5; exec sleep 100) | while read -r host; do cat >/dev/null; done",
     ),
+    // Programs of the recipe have the jobserver open.
+    Hangs(
+        WhyCause::TokensLost,
+        "make",
+        "",
+        "cat >take.py <<'P'
+import os, re
+m = re.search(r'--jobserver-(?:auth|fds)=(\\S+)', os.environ['MAKEFLAGS']).group(1)
+os.read(os.open(m[5:], os.O_RDONLY) if m.startswith('fifo:') else int(m.split(',')[0]), 3)
+P
+printf 'all: take a\\ntake: ; +@python3 take.py\\na: take ; +@sleep 100 | cat\\n' >Makefile
+exec env -u MAKEFLAGS make -j4",
+    ),
+    // The name of the process is that of the script.
+    Hangs(
+        WhyCause::LoopInput,
+        "cat",
+        "hosts",
+        "printf '#!/bin/bash\\n(seq 5; while :; do sleep 3; done) | while read -r host; do cat >/dev/null; done' >hosts
+chmod +x hosts; ./hosts",
+    ),
+    Hangs(
+        WhyCause::LoopInput,
+        "cat",
+        "bash",
+        "(seq 5; while :; do sleep 3; done) | bash -c 'while read -r host; do cat >/dev/null; done'",
+    ),
     Hangs(
         WhyCause::SmallPipe,
         "python3",
@@ -406,6 +433,16 @@ while 1: s.recv(1000)'",
         "python3",
         "",
         "exec python3 -c 'import os, time; k = [os.pipe() for _ in range(500)]; time.sleep(100)'",
+    ),
+    // That it may hold output back, too, is less certain.
+    Hangs(
+        WhyCause::DescriptorLeak,
+        "python3",
+        "",
+        "env -u PYTHONUNBUFFERED python3 -c '
+import os, time
+time.sleep(4); k = [os.pipe() for _ in range(500)]
+while 1: time.sleep(9)' | cat",
     ),
 ];
 

@@ -88,6 +88,35 @@ os.wait(); s.close(); l.close(); p = select.poll(); p.register(c, 1); p.poll()'"
     (WhyCause::PeerWaits, WATCHED_TCP),
     (WhyCause::PeerWaits, WATCHED_UNIX),
     (WhyCause::Rests, "exec python3 -c 'import signal; signal.pause()'"),
+    // A client that takes slowly what its server sends.
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import os, select, socket
+a, b = socket.socketpair(); r, w = os.pipe()
+if os.fork() == 0:
+    b.close(); p = select.poll(); p.register(r, 1)
+    while p.poll(2500) == []: a.recv(1000)
+a.close()
+while b.send(b\"x\" * 1000): pass'",
+    ),
+    // An editor by another name, which has a library for whole screens, too; and a debugger.
+    (
+        WhyCause::Rests,
+        "ln -s \"$(command -v nano)\" editor; exec python3 -c '
+import pty, os
+pid, fd = pty.fork()
+if pid == 0: os.execl(\"editor\", \"editor\", \"f\")
+while 1: os.read(fd, 1000)'",
+    ),
+    (
+        WhyCause::Rests,
+        "exec python3 -c '
+import pty, os
+pid, fd = pty.fork()
+if pid == 0: os.execlp(\"perl\", \"perl\", \"-de\", \"1\")
+while 1: os.read(fd, 1000)'",
+    ),
     (
         WhyCause::Rests,
         "exec python3 -c '

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use model::{WhyCause, WhyEdge, descriptor_name};
-use process::is_shell;
 use process::proc::field_value;
 
 use super::{Case, Finding};
@@ -130,7 +129,7 @@ impl<'a> Circle<'a> {
     fn is_shell_kept(&self) -> bool {
         let is_idle = |(pid, need, _): Wanted| {
             let reads = need.pipe().is_some_and(|(_, fd, writes)| fd == 0 && !writes);
-            reads && self.graph.process(pid).is_some_and(|process| is_shell(&process.name))
+            reads && self.graph.is_shell(pid)
         };
         let watches = |(_, need, _): Wanted| need.resource == Resource::Several;
         self.waits.len() == 2 && self.each().any(is_idle) && self.each().any(watches)

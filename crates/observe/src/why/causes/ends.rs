@@ -1,10 +1,10 @@
 //! Ends of pipes that the wrong process holds, that no process holds, or that no process uses.
 
 use std::path::Path;
+use std::time::Duration;
 
 use model::{WhyCause, WhyEdge, descriptor_name};
-use process::is_shell;
-use process::proc::{descriptors, field_value};
+use process::proc::{command_line, descriptors, field_value};
 use rustix::fs::FileType;
 
 use super::{Case, Finding};
@@ -33,6 +33,12 @@ const BEGIN_PARTS: u64 = 8;
 const SMALL_BYTES: u64 = 8192;
 /// Longest time for which a program sleeps between two reads that takes its input slowly, or between two writes.
 const PAUSE_MAX_NS: u64 = 10_000_000_000;
+/// Longest sleep, so far, of a reader that waits with a time limit, and is about to read.
+const TURN_MAX_NS: u64 = 3_000_000_000;
+
+/// How often a reader is looked at, and the time between.
+const LOOKS: u32 = 4;
+const LOOKS_PAUSE: Duration = Duration::from_millis(5);
 
 /// A reader waits for the end of its input, and all who have its writing end open are no part of what it belongs to: a daemon that was left behind, or a process
 /// that has inherited a copy.
@@ -231,7 +237,7 @@ pub(super) fn held_in_buffer(case: &Case) -> Option<Finding> {
 pub(super) fn may_hold(case: &Case) -> Option<Finding> {
     let graph = case.graph;
     let found = case.each().find_map(|(pid, one)| {
-        let is_meant = graph.process(pid).is_some_and(|process| keeps_own_buffer(pid, &process.name));
+        let is_meant = graph.program(pid).is_some_and(|program| keeps_own_buffer(pid, &program));
         let end =
             graph.scene.end(pid, 1).filter(|end| is_meant && end.writes && end.ipc_file.pipe().is_some())?;
         let readers: Vec<i32> =
@@ -242,7 +248,7 @@ pub(super) fn may_hold(case: &Case) -> Option<Finding> {
         (!is_new && is_empty() && (goes_round(one) || has_input(case, pid, one))).then_some((pid, readers))
     });
     let (pid, by) = found?;
-    let what = line_buffering::advice(&graph.process(pid)?.name, false)?;
+    let what = line_buffering::advice(&graph.program(pid)?, false)?;
     Some(Finding { by, what, ..Finding::new(WhyCause::MayHold, pid) })
 }
 
@@ -355,7 +361,14 @@ fn takes_slowly(case: &Case, writer: i32, need: &Need, reader: i32) -> bool {
     let is_short = |thread: &Thread, ns: Option<u64>| {
         ns.or_else(|| asleep_ns(thread)).is_some_and(|ns| ns <= PAUSE_MAX_NS)
     };
-    let pauses = |thread: &Thread| matches!(thread.wait, Wait::Time { ns, .. } if is_short(thread, ns));
+    let pauses = |thread: &Thread| match thread.wait {
+        Wait::Time { ns, .. } => is_short(thread, ns),
+        // A client with a limit of its rate, such as curl --limit-rate.
+        Wait::Poll { timed: true, .. } => {
+            need.pipe().is_none() && thread.asleep_ns().is_some_and(|ns| ns <= TURN_MAX_NS)
+        }
+        _ => false,
+    };
     case.graph.watched.get(&reader).is_some_and(|one| one.threads.iter().any(|(thread, _)| pauses(thread)))
         && has_read()
 }
@@ -369,10 +382,14 @@ pub(super) fn loop_input(case: &Case) -> Option<Finding> {
             return None;
         }
         let reads_bytes = |shell: i32| {
-            let is_shell = graph.process(shell).is_some_and(|process| is_shell(&process.name));
             let has_it = graph.scene.end(shell, 0).is_some_and(|end| end.ipc_file == IpcFile::Pipe(pipe));
             let calls = || Calls::of(shell).is_some_and(|calls| calls.reads > 1 && calls.are_of_bytes());
-            is_shell && has_it && calls()
+            // The counts of a shell that was started for the loop hold what was read to load it.
+            let is_loop = || {
+                let line = command_line(shell);
+                line.contains("while ") && line.contains("read ")
+            };
+            has_it && graph.is_shell(shell) && (calls() || is_loop())
         };
         let shell = graph.scene.ancestors(pid).find(|ancestor| reads_bytes(*ancestor))?;
         Some(Finding { by: vec![shell], ..case.of_need(WhyCause::LoopInput, pid, need) })
@@ -391,22 +408,28 @@ pub(super) fn two_readers(case: &Case) -> Option<Finding> {
     for (pid, end) in fifos {
         let readers: Vec<i32> =
             graph.scene.holders(end.ipc_file, false).iter().map(|holder| holder.pid).collect();
-        let blocked = |reader: &&i32| {
-            threads(**reader).iter().any(|thread| match &thread.wait {
-                Wait::Stream(fds) => fds.iter().any(|watched| {
-                    watched.reads
-                        && graph
-                            .scene
-                            .end(**reader, watched.fd)
-                            .is_some_and(|found| found.ipc_file == end.ipc_file)
+        let waits = |reader: i32| {
+            threads(reader).iter().any(|thread| match &thread.wait {
+                Wait::Stream(fds) => fds.iter().filter(|watched| watched.reads).any(|watched| {
+                    let found = graph.scene.end(reader, watched.fd);
+                    found.is_some_and(|found| found.ipc_file == end.ipc_file)
                 }),
                 _ => false,
             })
         };
+        if readers.len() < 2 {
+            continue;
+        }
+        // One that has just got a line waits for the next.
+        let blocked = |reader: &&i32| {
+            (0..LOOKS).any(|look| {
+                std::thread::sleep(LOOKS_PAUSE * look.min(1));
+                waits(**reader)
+            })
+        };
         let waiting: Vec<i32> = readers.iter().filter(blocked).copied().collect();
         // Loops of a shell that read lines of one FIFO share its orders.
-        let takes_orders = |pid: &i32| graph.process(*pid).is_some_and(|one| is_shell(&one.name));
-        if waiting.len() > 1 && !waiting.iter().all(takes_orders) {
+        if waiting.len() > 1 && !waiting.iter().all(|pid| graph.is_shell(*pid)) {
             let what = path_of(pid, end.fd).unwrap_or_default();
             return Some(Finding {
                 by: waiting[1..].to_vec(),
