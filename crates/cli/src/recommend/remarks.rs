@@ -18,6 +18,10 @@ const PLACED_BYTES: u64 = 4096;
 impl Answer<'_> {
     /// A mechanism whose ends spin and that would be faster.
     pub(super) fn spinning(&self, cost: &MessageCost) -> Option<String> {
+        // What a loop in this program takes says little of two programs.
+        if self.args.question.is_of_pair() {
+            return None;
+        }
         if self.args.question.messages_per_second.is_some() {
             // The time between messages is given, and a receiver that spins takes more CPU time.
             return None;
@@ -38,6 +42,7 @@ impl Answer<'_> {
 
     /// Whether to pin the ends, if that surely changes the cost.
     pub(super) fn pinning(&self, taken: &RankedCase, cost: &MessageCost) -> Option<String> {
+        (!self.args.question.is_of_pair()).then_some(())?;
         let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
         let pinned = stats::choose(&[case], &self.args.question.demand()).ranked.first()?.cost?;
         if cost.has_few_trials() || pinned.has_few_trials() {
