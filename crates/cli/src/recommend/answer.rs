@@ -359,7 +359,7 @@ impl Answer<'_> {
             "as good, not as simple"
         } else if choice.standing.first.iter().any(|one| one.at == own.at) {
             let has_few = own.cost.is_some_and(|cost| cost.has_few_trials());
-            if has_few { "too few runs to tell" } else { "not told apart" }
+            if has_few { "too few runs" } else { "not told apart" }
         } else if self.args.question.messages_per_second.is_some() {
             "more CPU"
         } else {

@@ -121,7 +121,9 @@ fn the_closing_words_of_help_are_wrapped_once() {
         for pair in paragraphs.lines().collect::<Vec<_>>().windows(2) {
             let [line, next] = [pair[0], pair[1]];
             let word = next.split(' ').next().unwrap_or_default().chars().count();
-            let ends = line.is_empty() || next.is_empty() || next.starts_with("Exit status:");
+            let is_list = |line: &str| line.ends_with(':') || line.starts_with("  ");
+            let ends =
+                line.is_empty() || next.is_empty() || next.starts_with("Exit status:") || is_list(line);
             let is_full = line.chars().count() + 1 + word > 80;
             assert!(ends || is_full, "{command}: there is room behind: {line}");
             assert!(line.chars().count() <= 80, "{command}: {line}");

@@ -251,7 +251,7 @@ fn few_trials_are_said_to_be_few() {
     // That its run ended before all trials were made is told by their number. Happened: "Stopped early", of its own 30 s.
     assert!(!said.contains("Stopped early") && said.contains("Take `pipe`"), "{said}");
     assert!(said.contains("Too few trials of") && said.contains("but keeps 2.0 CPUs busy"), "{said}");
-    assert!(said.contains("range") && !said.contains("95 %"), "{said}");
+    assert!(said.contains("too few runs") && !said.contains("95 %"), "{said}");
     assert!(!said.contains("times as much") && !said.contains("pin them"), "{said}");
 }
 
