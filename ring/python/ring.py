@@ -196,7 +196,9 @@ class End:
         """Waits until the other end's word differs from `seen`, and reads it."""
         absent = False
         while True:
-            for _ in range(1 if self.wait == NOWAIT else SPIN_POLLS if self.wait == SPIN else POLLS):
+            for looks in range(1 if self.wait == NOWAIT else SPIN_POLLS if self.wait == SPIN else POLLS):
+                if looks % 64 == 63:
+                    time.sleep(0)  # another thread of this program may have to run
                 now = self.peer_word.value
                 if now != self.seen:
                     if fence:
