@@ -19,15 +19,14 @@ fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
     TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
 }
 
-/// The files that may have a mechanism's code: sockets that differ in an address or a type are in one.
+/// The file with a mechanism's code: sockets that differ in an address or a type are in one.
 fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'static str> {
-    let names: &[&str] = match mechanism {
+    match mechanism {
         // Java's standard library has no such sockets.
-        "unix-seqpacket" if language == CodeLanguage::Java => &[],
-        "unix-stream" | "unix-seqpacket" | "tcp" => &["socket"],
-        own => &[own],
-    };
-    names.iter().find_map(|name| template(name, language))
+        "unix-seqpacket" if language == CodeLanguage::Java => None,
+        "unix-stream" | "unix-seqpacket" | "tcp" => template("socket", language),
+        own => template(own, language),
+    }
 }
 
 /// The language of a question in which there is no program for a mechanism. Those that wait in poll(2) are in C, Rust and Python, and Java
@@ -103,24 +102,21 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         // Receivers that compete see the numbers of a sender rise.
         (!is(&["file"]), "ordered"),
         (is_unix, "unix"),
-        (is(&["unix-stream", "tcp"]), "bytestream"),
         (is_connected, "connected"),
         // It waits in poll(2) for one descriptor of the link.
         (polls && !(is_connected && question.senders > 1), "waits"),
         // It removes a queue or a folder that is empty.
         (if is_receiver { !is_shared } else { is_shared && question.senders == 1 }, "empties"),
         (if is_receiver { !is_shared } else { is_broadcast }, "locks"),
-        (spins(spec), "spin"),
     ];
     let one_of = pairs.into_iter().map(|(holds, yes, no)| if holds { yes } else { no });
     one_of.chain(alone.into_iter().filter_map(|(holds, name)| holds.then_some(name))).collect()
 }
 
-/// The COUNT to try, of a sender and of a receiver. How many of its messages one of several that compete gets is not known before.
+/// The COUNT to try, of a sender and of a receiver.
 pub(super) fn counts(question: &Question) -> [u64; 2] {
     let count = count_to_try(question.code.is_slow(), question.rate_per_s());
-    let is_shared = question.share == Some(Share::Compete);
-    [count, if is_shared { 0 } else { count * u64::from(question.senders) }]
+    [count, question.receiver_count(count)]
 }
 
 /// Where the two ends meet if nothing else is typed.
@@ -144,8 +140,8 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
     };
     let way = if is_reply { "there and back" } else { "one way" };
     let bytes = report::words::count(question.message.0 as usize, "byte");
-    let rate = question.rate_per_s().map_or(0, |rate| rate.div_ceil(question.senders));
-    let (compile, run) = program.language.commands(program.role.stem(program.language));
+    let rate = question.sender_rate_per_s().unwrap_or_default();
+    let (compile, run) = program.commands();
     let count = counts(question)[usize::from(program.role == Role::Receiver)];
     let command = [compile, run].into_iter().filter(|words| !words.is_empty()).map(|words| words.join(" "));
     let command = format!("{} {count}", command.collect::<Vec<_>>().join(" && "));
@@ -164,7 +160,6 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
         ("{command}", command),
         ("{other}", other),
         ("{what}", if is_reply { "round trip" } else { "message" }.to_owned()),
-        ("{file}", program.file()),
         ("{capacity}", RING_BYTES.max(4 * question.message.0.next_power_of_two()).to_string()),
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
         ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
@@ -174,6 +169,7 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
 #[cfg(test)]
 mod tests {
     use model::ByteSize;
+    use stats::choice::SIMPLEST_FIRST;
 
     use super::super::languages::Code;
     use super::*;
@@ -181,21 +177,9 @@ mod tests {
     /// No condition and no mark of a template is left in a program, whatever is asked.
     #[test]
     fn every_program_of_two_is_filled_in() {
-        let mechanisms = [
-            "fifo",
-            "unix-stream",
-            "unix-seqpacket",
-            "unix-dgram",
-            "tcp",
-            "file",
-            "posix-mq",
-            "sysv-msgq",
-            "shm-ring:wait=futex",
-            "shm-ring:wait=spin",
-        ];
         let mut made = 0;
         for (spec, language) in
-            mechanisms.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |one| (spec, *one)))
+            SIMPLEST_FIRST.iter().flat_map(|spec| CodeLanguage::ALL.iter().map(move |one| (spec, *one)))
         {
             let spec: Spec = spec.parse().expect("a spec");
             let plain = Question {

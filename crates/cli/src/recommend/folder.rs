@@ -96,7 +96,7 @@ fn save_one(path: &Path, program: &Program) -> anyhow::Result<()> {
 
 /// The commands that compile two programs, start all ends and time them.
 pub(super) fn build_and_time(programs: &[Program], question: &Question) -> String {
-    let commands = programs.iter().map(|one| one.language.commands(one.role.stem(one.language)).0);
+    let commands = programs.iter().map(|one| one.commands().0);
     let compile: Vec<String> =
         commands.filter(|words| !words.is_empty()).map(|words| words.join(" ")).collect();
     compile.into_iter().chain([time(programs, question)]).collect::<Vec<_>>().join(" && ")
@@ -105,10 +105,10 @@ pub(super) fn build_and_time(programs: &[Program], question: &Question) -> Strin
 /// The command that starts all ends and times them: receivers in the background, then the senders.
 fn time(programs: &[Program], question: &Question) -> String {
     let [count, expected] = ends::counts(question);
-    let rate = question.rate_per_s().map(|rate| format!(" {}", rate.div_ceil(question.senders)));
+    let rate = question.sender_rate_per_s().map(|rate| format!(" {rate}"));
     let line = |role: Role, arguments: String| {
         let program = programs.iter().find(|one| one.role == role);
-        let command = program.map_or(Vec::new(), |one| one.language.commands(role.stem(one.language)).1);
+        let command = program.map_or(Vec::new(), |one| one.commands().1);
         format!("{} {arguments}", command.join(" "))
     };
     let sender = line(Role::Sender, format!("{count}{}", rate.unwrap_or_default()));

@@ -141,6 +141,11 @@ impl Program {
         self.role.file(self.language)
     }
 
+    /// The commands that compile its file, empty where none is needed, and that run it.
+    pub(super) fn commands(&self) -> (Vec<String>, Vec<String>) {
+        self.language.commands(self.role.stem(self.language))
+    }
+
     /// The whole program as one file, with its library inside.
     pub(super) fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);

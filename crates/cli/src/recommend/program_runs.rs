@@ -56,7 +56,7 @@ struct Outside {
     queues: Vec<TemporaryQueue>,
 }
 
-/// The first of so many TCP ports in a row that are free now.
+/// The first of this many TCP ports in a row that are free now.
 fn free_ports(number: u32) -> io::Result<u16> {
     const TRIES: u32 = 100;
     let bind = |port: u16| TcpListener::bind(("127.0.0.1", port));
@@ -114,7 +114,7 @@ impl<'a> ProgramRunner<'a> {
         let mut commands = Vec::new();
         for program in programs {
             std::fs::write(folder.join(program.file()), program.text())?;
-            let (compiler, command) = program.language.commands(program.role.stem(program.language));
+            let (compiler, command) = program.commands();
             if !compiler.is_empty() {
                 self.execute(&folder, &[compiler], &[])?;
             }
@@ -173,12 +173,12 @@ impl<'a> ProgramRunner<'a> {
             false => Ok(()),
         })?;
         // The first that failed, not those that were ended because of it.
-        let by_itself = |child: &&Child<'_>| failed(child) && !child.captured_output().is_empty();
-        if let Some(child) = children.iter().find(by_itself).or(children.iter().find(|child| failed(child))) {
-            let at = children.iter().position(|one| std::ptr::eq(one, child)).unwrap_or_default();
+        let has_failed = || commands.iter().zip(&children).filter(|(_, child)| failed(child));
+        let by_itself = has_failed().find(|(_, child)| !child.captured_output().is_empty());
+        if let Some((command, child)) = by_itself.or_else(|| has_failed().next()) {
             let output = child.captured_output();
             let message = output.lines().next().unwrap_or_default();
-            return Err(io::Error::other(format!("`{}` failed: {message}", commands[at].join(" "))));
+            return Err(io::Error::other(format!("`{}` failed: {message}", command.join(" "))));
         }
         let cpu_ns =
             |child: &Child<'_>| child.ended().map_or(0, |ended| ended.usage.user_ns + ended.usage.system_ns);
@@ -247,16 +247,14 @@ impl CompiledProgram<'_> {
         })
     }
 
-    /// The command lines of a run of so many messages.
+    /// The command lines of a run of this many messages.
     fn command_lines(&self, messages: u64) -> Vec<Vec<String>> {
         let question = self.runner.question;
         let count = self.per_sender(messages);
-        let rate = question.rate_per_s().map(|rate| rate.div_ceil(self.senders()));
+        let rate = question.sender_rate_per_s();
         let line = |(role, command): &(Role, Vec<String>)| {
             let count = match role {
-                // How many of them it gets is not known before.
-                Role::Receiver if question.share == Some(Share::Compete) => 0,
-                Role::Receiver => count * u64::from(self.senders()),
+                Role::Receiver => question.receiver_count(count),
                 Role::Both | Role::Sender => count,
             };
             // Only the program of both ends has no RATE where none is asked for.

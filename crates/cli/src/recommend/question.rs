@@ -200,6 +200,17 @@ impl Question {
         self.messages_per_second.map(|rate| rate.ceil().clamp(1.0, f64::from(RATE_MAX)) as u32)
     }
 
+    /// The rate of each sender, where all together keep the asked one.
+    pub(super) fn sender_rate_per_s(&self) -> Option<u32> {
+        self.rate_per_s().map(|rate| rate.div_ceil(self.senders))
+    }
+
+    /// The argument COUNT of a receiver, where each sender sends `count` messages. How many of them one of several that compete gets is not
+    /// known before: 0.
+    pub(super) fn receiver_count(&self, count: u64) -> u64 {
+        if self.share == Some(Share::Compete) { 0 } else { count * u64::from(self.senders) }
+    }
+
     /// The rate and the CPU budget.
     pub(super) fn demand(&self) -> Demand {
         let cpus_max = self.cpu_budget.map(|percent| percent / 100.0);

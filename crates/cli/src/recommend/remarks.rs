@@ -1,5 +1,8 @@
 //! Further sentences of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Table};
 use report::{first_of, numbers, words};
@@ -134,15 +137,9 @@ impl Answer<'_> {
     /// Which mechanisms do not do what is asked, and in a word why: "Left out: `tcp` (not in containers); `file` (no poll)."
     fn losers(&self) -> Option<String> {
         let losers = self.args.question.losers();
-        let mut words: Vec<&String> = losers.iter().map(|(_, why)| why).collect();
-        words.sort();
-        words.dedup();
-        let of = |why: &String| {
-            let own = losers.iter().filter(|(_, own)| own == why);
-            let names: Vec<String> = own.map(|(name, _)| format!("`{name}`")).collect();
-            format!("{} ({why})", names.join(", "))
-        };
-        let parts: Vec<String> = words.into_iter().map(of).collect();
+        let groups = by_reason(losers.iter().map(|(name, why)| (why, name)));
+        let parts: Vec<String> =
+            groups.iter().map(|(why, names)| format!("{} ({why})", names.join(", "))).collect();
         (!parts.is_empty()).then(|| format!("Left out: {}.", parts.join("; ")))
     }
 
@@ -189,13 +186,8 @@ impl Answer<'_> {
                     .to_owned(),
             );
         }
-        let mut failures: Vec<&String> =
-            self.race.programs.iter().filter_map(|one| one.failure.as_ref()).collect();
-        failures.sort();
-        failures.dedup();
-        for why in failures {
-            let failed = self.race.programs.iter().filter(|one| one.failure.as_ref() == Some(why));
-            let names: Vec<String> = failed.map(|one| format!("`{}`", one.spec)).collect();
+        let failures = self.race.programs.iter().filter_map(|one| Some((one.failure.as_ref()?, &one.spec)));
+        for (why, names) in by_reason(failures) {
             let [noun, was] = if names.len() > 1 { ["programs", "were"] } else { ["program", "was"] };
             notes.push(format!("The {noun} of {} {was} not timed: {why}.", names.join(", ")));
         }
@@ -218,4 +210,15 @@ impl Answer<'_> {
             slow.first, slow.last, slow.pipe_read
         ))
     }
+}
+
+/// The names of each reason.
+fn by_reason<'r, N: Display>(
+    pairs: impl Iterator<Item = (&'r String, N)>,
+) -> BTreeMap<&'r String, Vec<String>> {
+    let mut groups: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for (why, name) in pairs {
+        groups.entry(why).or_default().push(format!("`{name}`"));
+    }
+    groups
 }
