@@ -6,22 +6,25 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::common::{Done, Lab, another_user, error_of, is_root, registry, skip, soon, until};
 use model::{ErrorKind, Tasks, Workload};
 
-/// A user without any other process: the other tests run programs as `nobody`, whose budget must not be spent.
-const USER: u32 = 65533;
+/// The first of the users without any process: one each, because a pipe that one test has closed lives on in a child
+/// that another test has forked and that has not executed its program yet. (The other tests run programs as `nobody`.)
+static NEXT_USER: AtomicU32 = AtomicU32::new(65000);
 /// What a pipe holds where nothing is in the way, in bytes.
 const ORDINARY_PIPE_BYTES: u64 = 64 << 10;
 
 /// A place where a user can run hosepipe and has no pages left for pipes. `None` where only root could make it.
 struct Poor {
     lab: Lab,
+    user: u32,
     /// As long as they are open, the budget is spent. The last one was made when it was.
     pipes: Vec<OwnedFd>,
-    /// There is one budget: what one test gives back, another would find.
+    /// `top` names one user: the one with the fullest budget.
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -39,13 +42,14 @@ impl Poor {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let lab = Lab::new();
-        let pipes = another_user::spend_pipe_pages(USER).expect("pipes of another user");
-        Some(Self { lab, pipes, _turn: turn })
+        let user = NEXT_USER.fetch_add(1, Ordering::Relaxed);
+        let pipes = another_user::spend_pipe_pages(user).expect("pipes of another user");
+        Some(Self { lab, user, pipes, _turn: turn })
     }
 
     /// A script of the shell, run by the user; `./program` is hosepipe, and `"$@"` the arguments.
     fn script(&self, script: &str, args: &[&str]) -> Command {
-        another_user::script(USER, &self.lab, script, args)
+        another_user::script(self.user, &self.lab, script, args)
     }
 
     fn bench(&self, args: &[&str]) -> Done {
@@ -149,10 +153,10 @@ fn top_shows_the_user_who_has_spent_the_quota() {
     let done = poor.lab.run(&["top", "--once", "--json", "-"]).expect_code(0);
     let record: model::TopRecord = serde_json::from_str(&done.stdout).expect("a record");
     let quota = record.seen.pipe_quota.expect("pipes");
-    assert_eq!(quota.uid, USER);
+    assert_eq!(quota.uid, poor.user);
     assert!(quota.soft_pages > 0 && quota.used_pages + 16 > quota.soft_pages, "{quota:?}");
     let text = poor.lab.run(&["top", "--once"]).expect_code(0).stdout;
-    assert!(text.contains(&format!("Pipes of user {USER}")) && text.contains("100 %"), "{text}");
+    assert!(text.contains(&format!("Pipes of user {}", poor.user)) && text.contains("100 %"), "{text}");
 }
 
 /// Expected: a writer whose pipe is small for that reason, with the process that has most of the quota.
@@ -179,6 +183,7 @@ os.close(w); os.read(r, 4000); time.sleep(100)'";
         let done = Lab::new().run(&["why", "--json", "-", &pid]);
         let record: model::WhyRecord = serde_json::from_str(&done.stdout).ok()?;
         let answer = record.answers.into_iter().next()?;
+        eprintln!("{answer:?}");
         (answer.cause == model::WhyCause::SmallPipe).then_some(answer.edges)
     });
     let last = edges.last().expect("edges");
@@ -198,6 +203,6 @@ fn a_boost_without_quota_says_so_and_harms_nobody() {
         "{}",
         done.stderr
     );
-    assert_eq!(record.pipe_quota.map(|quota| quota.uid), Some(USER));
+    assert_eq!(record.pipe_quota.map(|quota| quota.uid), Some(poor.user));
     assert!(done.stderr.starts_with("No pipe was enlarged in"), "{}", done.stderr);
 }
