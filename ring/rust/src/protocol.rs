@@ -22,7 +22,7 @@ const ALIGN_FROM: u32 = 1024;
 /// Most pauses in which a receiver waits for a stream to run ahead: ten microseconds or so.
 const PAUSES: u32 = 1024;
 /// A receiver that gets message by message tries such a wait once in so many: the sender may be slow only because both are at the same line.
-const TRIES: u32 = 64;
+const TRIES: u32 = 1024;
 /// A header and its bytes, which no record has.
 const NONE: (u32, u32) = (0, u32::MAX);
 /// Beside the largest message, which lies at the first byte: what is before it, and the header behind it.

@@ -18,7 +18,7 @@ use model::Placement;
 use ring::linux::{self, Link, Wait};
 use ring::{Receiver, Sender};
 
-use crate::rings::{CAPACITIES, LOOPS, rtrb_ns};
+use crate::rings::{CAPACITIES, LOOPS, Loop, rtrb_ns};
 use crate::table::{BenchRow, Unit, Wanted};
 use crate::target::{Laboratory, Target, skip};
 
@@ -30,8 +30,9 @@ pub(crate) const TARGETS: &[Target] = &[Target::quick(
 )];
 
 const ROUNDS: usize = 11;
-/// Bytes of the library's ring. Beyond a core's L2 cache (4 MiB) a sender finds its lines in the L3 cache, not at the other core.
-const RING_BYTES: [u32; 3] = [64 << 10, 512 << 10, 4 << 20];
+/// Bytes of the library's ring, as many as the others have. Beyond a core's L2 cache a sender finds its lines in the L3 cache, not at
+/// the other core.
+const RING_BYTES: [u32; 4] = [64 << 10, 512 << 10, 4 << 20, 64 << 20];
 const BATCH: u64 = 64;
 
 fn against_others(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
@@ -59,22 +60,24 @@ fn of_size<const BYTES: usize>(
     cpus: [u32; 2],
     messages: u64,
 ) -> Result<Vec<BenchRow>> {
-    let ours = || {
-        let runs = RING_BYTES.iter().flat_map(|bytes| [1, BATCH].map(|batch| (*bytes, batch)));
-        fastest(runs.map(|(bytes, batch)| library_ns::<BYTES>(bytes, batch, cpus, messages)))
-    };
-    let one_by_one =
-        || fastest(RING_BYTES.iter().map(|bytes| library_ns::<BYTES>(*bytes, 1, cpus, messages)));
+    let ours =
+        |batch| fastest(RING_BYTES.iter().map(|bytes| library_ns::<BYTES>(*bytes, batch, cpus, messages)));
     let queue = || fastest(CAPACITIES.iter().map(|slots| queue_ns::<BYTES>(*slots, cpus, messages)));
-    let rtrb = || {
-        let runs = CAPACITIES.iter().flat_map(|slots| LOOPS.map(|of_loop| (*slots, of_loop)));
+    let rtrb = |loops: &[Loop]| {
+        let runs = CAPACITIES.iter().flat_map(|slots| loops.iter().map(|of_loop| (*slots, *of_loop)));
         fastest(runs.map(|(slots, of_loop)| rtrb_ns::<BYTES>(slots, of_loop, cpus, messages)))
     };
-    let [ours, one_by_one, queue, rtrb] = lab.interleave(ROUNDS, [&ours, &one_by_one, &queue, &rtrb])?;
+    let (one_by_one, chunks) = LOOPS.split_at(2);
+    let [single, batches, queue, rtrb_single, rtrb_chunks] = lab
+        .interleave(ROUNDS, [&|| ours(1), &|| ours(BATCH), &queue, &|| rtrb(one_by_one), &|| rtrb(chunks)])?;
     let row = |beside: &str, pair| {
         BenchRow::beside(format!("{name} {BYTES} B, {beside}"), Unit::Nanoseconds, pair, Wanted::AtMost(1.0))
     };
-    Ok(vec![row("rigtorp's kind", [one_by_one, queue]), row("rtrb", [ours, rtrb])])
+    Ok(vec![
+        row("rigtorp's kind", [single.clone(), queue]),
+        row("rtrb", [single, rtrb_single]),
+        row("batches, rtrb's chunks", [batches, rtrb_chunks]),
+    ])
 }
 
 /// Runs both ends on these CPUs; nanoseconds per message until the second one is done.
@@ -107,10 +110,13 @@ fn library_ns<const BYTES: usize>(capacity: u32, batch: u64, cpus: [u32; 2], mes
     let (_file, mut sender, mut receiver) = open(capacity, Wait::Futex)?;
     let send = || {
         let message = [7; BYTES];
-        for number in 1..=messages {
+        let mut staged = 0;
+        for _ in 0..messages {
             sender.push(black_box(&message))?;
-            if number.is_multiple_of(batch) {
+            staged += 1;
+            if staged == batch {
                 sender.publish();
+                staged = 0;
             }
         }
         sender.publish();
