@@ -14,18 +14,25 @@ use std::sync::atomic::{
 };
 
 pub const MAGIC: u32 = u32::from_ne_bytes(*b"ring");
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the records begin.
 pub const HEAD_BYTES: usize = 4096;
 /// Messages of at least this many bytes begin at a multiple of 64.
 const ALIGN_FROM: u32 = 1024;
-/// Most pauses in which a receiver waits for a stream to run ahead: two microseconds or so.
-const PAUSES: u32 = 256;
-/// In place of a length: the next record is at the first byte.
+/// Most pauses in which a receiver waits for a stream to run ahead: ten microseconds or so.
+const PAUSES: u32 = 1024;
+/// A receiver that gets message by message tries such a wait once in so many: the sender may be slow only because both are at the same line.
+const TRIES: u32 = 64;
+/// A header and its bytes, which no record has.
+const NONE: (u32, u32) = (0, u32::MAX);
+/// Beside the largest message, which lies at the first byte: what is before it, and the header behind it.
+const BESIDE: u32 = 64 + 8;
+/// A header is 0 (no record yet), the length of a message plus 1, or:
+/// the next record is at the first byte;
 const SKIP: u32 = u32::MAX;
-/// In place of a length: the sender has finished.
+/// the sender has finished.
 const END: u32 = u32::MAX - 1;
-/// Beside a length: the message begins at the next multiple of 64, and not right behind.
+/// Beside a length: the message begins at the next multiple of 64, and not right behind the header.
 const ALIGNED: u32 = 1 << 31;
 
 /// Why a call gave nothing.
@@ -89,9 +96,7 @@ pub struct Head {
     pub version: u32,
     pub head_bytes: u32,
     pub capacity: u32,
-    /// Positions count bytes, without end: the sender has published this many,
-    written: Line,
-    /// the receiver has given back this many,
+    /// Positions count bytes, without end: the receiver has given back this many,
     room: Line,
     /// and has done with this many.
     taken: Line,
@@ -101,10 +106,9 @@ pub struct Head {
 // LAYOUT.md. (The words of a model checker are larger.)
 const _: () = assert!(
     size_of::<AtomicU32>() != 4
-        || offset_of!(Head, written) == 128
-            && offset_of!(Head, room) == 256
-            && offset_of!(Head, taken) == 384
-            && offset_of!(Head, sleepers) == 512
+        || offset_of!(Head, room) == 128
+            && offset_of!(Head, taken) == 256
+            && offset_of!(Head, sleepers) == 384
             && offset_of!(Sleeper, needs_fence) == 4
             && size_of::<Sleeper>() == 128
 );
@@ -119,7 +123,6 @@ impl Default for Head {
             version: VERSION,
             head_bytes: HEAD_BYTES as u32,
             capacity: 0,
-            written: line(),
             room: line(),
             taken: line(),
             sleepers: [sleeper(), sleeper()],
@@ -129,6 +132,10 @@ impl Default for Head {
 
 /// What an end needs of the system.
 pub trait Port {
+    /// The header of the record that is `at` bytes behind `bytes`; a model checker has words of its own.
+    fn header(&self, bytes: *mut u8, at: u32) -> *const AtomicU32 {
+        bytes.wrapping_add(at as usize).cast()
+    }
     /// How often an end that waits looks before it sleeps.
     fn polls(&self) -> u32;
     /// Whether it calls membarrier(2) before it sleeps, and answers that of others.
@@ -180,16 +187,8 @@ struct End<P> {
     role: Role,
     /// Where the next record begins.
     own: u32,
-    /// The other end's position, as last read.
-    seen: u32,
-    /// Own position, as the other end can read it.
+    /// Where the records begin that the sender has not published; the room that the receiver has given back.
     given: u32,
-    /// Bytes of the record that is reserved (up to its message), or in hand (all).
-    held: u32,
-    /// Bytes of the message that is reserved.
-    reserved: u32,
-    /// Messages since the receiver had to wait.
-    streak: u32,
     port: P,
 }
 
@@ -198,32 +197,13 @@ unsafe impl<P: Send> Send for End<P> {}
 
 impl<P: Port> End<P> {
     fn new(head: *const Head, bytes: *mut u8, capacity: u32, role: Role, port: P) -> Result<Self, Error> {
-        let mut end = Self {
-            head,
-            bytes,
-            capacity,
-            role,
-            own: 0,
-            seen: 0,
-            given: 0,
-            held: 0,
-            reserved: 0,
-            streak: 0,
-            port,
-        };
-        let head = end.head();
-        let own = &head.sleepers[role as usize];
-        own.needs_fence.store(u32::from(!end.port.has_membarrier()), SeqCst);
-        own.how.store(0, SeqCst);
-        let [written, room, taken] = [&head.written, &head.room, &head.taken].map(|line| line.0.load(SeqCst));
-        let used;
-        (end.own, end.given, end.seen, used) = match role {
-            Role::Sender => (written, written, room, written.wrapping_sub(room)),
-            Role::Receiver => (taken, room, taken, written.wrapping_sub(taken)),
-        };
+        let mut end = Self { head, bytes, capacity, role, own: 0, given: 0, port };
+        let sleeper = end.sleeper(role);
+        sleeper.needs_fence.store(u32::from(!end.port.has_membarrier()), SeqCst);
+        sleeper.how.store(0, SeqCst);
+        (end.given, end.own) = (end.head().room.0.load(SeqCst), end.head().taken.0.load(SeqCst));
         let is_whole = capacity.is_power_of_two() && (4096..=1 << 30).contains(&capacity);
-        let makes_sense =
-            (end.own | end.given | end.seen) & 7 == 0 && used <= capacity && end.unpublished() <= capacity;
+        let makes_sense = (end.own | end.given) & 7 == 0 && end.own.wrapping_sub(end.given) <= capacity;
         if is_whole && makes_sense { Ok(end) } else { Err(Error::Damaged) }
     }
 
@@ -232,34 +212,45 @@ impl<P: Port> End<P> {
         unsafe { &*self.head }
     }
 
-    /// The word that the other end writes.
-    fn peer_word<'h>(&self) -> &'h AtomicU32 {
-        match self.role {
-            Role::Sender => &self.head().room.0,
-            Role::Receiver => &self.head().written.0,
-        }
+    fn sleeper<'h>(&self, role: Role) -> &'h Sleeper {
+        &self.head().sleepers[role as usize]
     }
 
-    fn unpublished(&self) -> u32 {
-        self.own.wrapping_sub(self.given)
-    }
-
-    /// Where the next record is in the ring, and the bytes from there to its end.
-    fn place(&self) -> (u32, u32) {
-        let at = self.own & (self.capacity - 1);
+    /// Where a position is in the ring, and the bytes from there to its end.
+    fn place(&self, position: u32) -> (u32, u32) {
+        let at = position & (self.capacity - 1);
         (at, self.capacity - at)
     }
 
-    /// Either this end sees that the other one sleeps, or that one sees the new position: its membarrier(2) is a fence here as well.
+    fn header<'h>(&self, position: u32) -> &'h AtomicU32 {
+        let at = self.place(position).0;
+        // SAFETY: positions are multiples of 8, and the ring lives as long as this end.
+        unsafe { &*self.port.header(self.bytes, at) }
+    }
+
+    /// Bytes from the next record to its message, of the message, and of all of it; none: the header says something else.
+    fn message(&self, header: u32) -> Option<(u32, u32, u32)> {
+        let (at, left) = self.place(self.own);
+        let length = (header & !ALIGNED).wrapping_sub(1);
+        let start = if header & ALIGNED == 0 { 4 } else { aligned_start(at) };
+        let fits = header < END && start <= left && length <= left - start;
+        fits.then(|| (start, length, whole(start, length)))
+    }
+
+    /// Bytes of the next record, which is no message.
+    fn mark_bytes(&self, header: u32) -> Result<u32, Error> {
+        match (header, self.place(self.own)) {
+            (END, _) => Ok(8),
+            (SKIP, (1.., left)) => Ok(left),
+            _ => Err(Error::Damaged),
+        }
+    }
+
+    /// After a word was written that the other end may wait for. Either this end sees that the other one sleeps, or that one sees the
+    /// word: its membarrier(2) is a fence here as well.
     #[inline]
-    fn tell(&mut self) {
-        let head = self.head();
-        let (word, peer) = match self.role {
-            Role::Sender => (&head.written.0, &head.sleepers[Role::Receiver as usize]),
-            Role::Receiver => (&head.room.0, &head.sleepers[Role::Sender as usize]),
-        };
-        self.given = self.own;
-        word.store(self.own, Release);
+    fn tell(&self, peer: Role) {
+        let peer = self.sleeper(peer);
         match !self.port.has_membarrier() || peer.needs_fence.load(Relaxed) != 0 {
             true => fence(SeqCst),
             false => compiler_fence(SeqCst),
@@ -269,31 +260,24 @@ impl<P: Port> End<P> {
         }
     }
 
-    fn arm(&self) -> bool {
-        let own = &self.head().sleepers[self.role as usize];
-        own.announce(2, || self.port.barrier(), self.peer_word(), self.seen)
-    }
-
     #[cold]
     fn wake(&self, peer: &Sleeper) {
         self.port.wake(&peer.how, peer.how.swap(0, Relaxed));
     }
 
-    /// Waits until the other end's word differs from `seen`, and reads it.
+    fn arm(&self, word: &AtomicU32, seen: u32) -> bool {
+        self.sleeper(self.role).announce(2, || self.port.barrier(), word, seen)
+    }
+
+    /// Waits until the word differs from `seen`, and reads it.
     #[cold]
-    fn wait(&mut self) -> Result<(), Error> {
-        let word = self.peer_word();
+    fn wait(&self, word: &AtomicU32, seen: u32) -> Result<u32, Error> {
         let mut is_absent = false;
         loop {
             for _ in 0..self.port.polls() {
                 let now = word.load(Acquire);
-                if now != self.seen {
-                    let used = match self.role {
-                        Role::Sender => self.own.wrapping_sub(now),
-                        Role::Receiver => now.wrapping_sub(self.own),
-                    };
-                    self.seen = now;
-                    return if used <= self.capacity && now & 7 == 0 { Ok(()) } else { Err(Error::Damaged) };
+                if now != seen {
+                    return Ok(now);
                 }
                 spin_loop();
             }
@@ -301,17 +285,26 @@ impl<P: Port> End<P> {
             if is_absent {
                 return Err(Error::Absent);
             }
-            let own = &self.head().sleepers[self.role as usize];
-            is_absent = self.port.sleep(own, word, self.seen)?;
+            is_absent = self.port.sleep(self.sleeper(self.role), word, seen)?;
         }
     }
 }
 
 /// The end that sends.
-pub struct Sender<P: Port>(End<P>);
+pub struct Sender<P: Port> {
+    end: End<P>,
+    /// The receiver's `room`, as last read.
+    room: u32,
+    /// Records may be written up to here, in one piece.
+    limit: u32,
+    /// Header of the first record that is not published.
+    first: u32,
+    /// What is reserved: bytes from the record to the message, of the message.
+    reserved: (u32, u32),
+}
 
 impl<P: Port> Sender<P> {
-    /// Goes on from the words in memory.
+    /// Goes on behind the records in memory; memory of zeros is an empty ring.
     ///
     /// # Safety
     /// `head` and `capacity` bytes, in a program or in shared memory, live as long as this end; they have one sender and one receiver.
@@ -319,11 +312,25 @@ impl<P: Port> Sender<P> {
     /// # Errors
     /// [`Error::Damaged`]: the words or the capacity (a power of two from 4096 to 2^30) make no sense.
     pub unsafe fn new(head: *const Head, bytes: *mut u8, capacity: u32, port: P) -> Result<Self, Error> {
-        End::new(head, bytes, capacity, Role::Sender, port).map(Self)
+        let mut end = End::new(head, bytes, capacity, Role::Sender, port)?;
+        let room = end.given;
+        while end.own.wrapping_sub(room) <= capacity - 8 {
+            let header = end.header(end.own).load(Acquire);
+            if header == 0 {
+                end.given = end.own;
+                let limit = end.own;
+                return Ok(Self { end, room, limit, first: 0, reserved: (0, 0) });
+            }
+            end.own = end.own.wrapping_add(match end.message(header) {
+                Some((.., whole)) => whole,
+                None => end.mark_bytes(header)?,
+            });
+        }
+        Err(Error::Damaged)
     }
 
     pub fn port(&self) -> &P {
-        &self.0.port
+        &self.end.port
     }
 
     /// Room for a message of up to `len` bytes, to be written in place; waits until there is. Then [`Self::stage`] or [`Self::commit`].
@@ -332,24 +339,10 @@ impl<P: Port> Sender<P> {
     /// As [`Error`] says; what was staged is kept.
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        let end = &mut self.0;
-        if len > end.capacity as usize - 64 {
-            return Err(Error::TooLarge(len));
-        }
-        let bytes = len as u32;
-        let (mut at, left) = end.place();
-        let mut start = start(at, bytes);
-        if start + bytes > left {
-            self.skip(left)?;
-            (at, start) = (0, self::start(0, bytes));
-        }
-        let whole = (start + bytes).next_multiple_of(8);
-        if !self.has_room(whole) {
-            self.wait_for_room(whole)?;
-        }
-        (self.0.held, self.0.reserved) = (start, bytes);
-        // SAFETY: `at + start + bytes` is at most the capacity, and the receiver has given these bytes back.
-        Ok(unsafe { slice::from_raw_parts_mut(self.0.bytes.add((at + start) as usize), len) })
+        let start = if self.fits(len) { 4 } else { self.make_room(len)? };
+        self.reserved = (start, len as u32);
+        // SAFETY: there is room.
+        Ok(unsafe { slice::from_raw_parts_mut(self.place(start), len) })
     }
 
     /// The reserved message is written, and this long; visible after [`Self::publish`].
@@ -358,10 +351,9 @@ impl<P: Port> Sender<P> {
     /// It was not reserved, or not as long.
     #[inline]
     pub fn stage(&mut self, len: usize) {
-        let start = core::mem::take(&mut self.0.held);
-        assert!(start > 0 && len <= self.0.reserved as usize, "not reserved");
-        self.mark(len as u32 | if start > 4 { ALIGNED } else { 0 });
-        self.0.own = self.0.own.wrapping_add((start + len as u32).next_multiple_of(8));
+        let (start, reserved) = core::mem::take(&mut self.reserved);
+        assert!(start > 0 && len <= reserved as usize, "not reserved");
+        self.put_message(start, len as u32);
     }
 
     /// The same, visible at once.
@@ -377,8 +369,12 @@ impl<P: Port> Sender<P> {
     /// As [`Self::reserve`].
     #[inline]
     pub fn push(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.reserve(message.len())?.copy_from_slice(message);
-        self.stage(message.len());
+        if !self.fits(message.len()) {
+            return self.push_anew(message);
+        }
+        // SAFETY: there is room.
+        unsafe { self.place(4).copy_from_nonoverlapping(message.as_ptr(), message.len()) };
+        self.put_message(4, message.len() as u32);
         Ok(())
     }
 
@@ -393,11 +389,16 @@ impl<P: Port> Sender<P> {
         Ok(())
     }
 
-    /// Makes visible what is staged.
+    /// Makes visible what is staged: the receiver comes to its first header, which is written last.
     #[inline]
     pub fn publish(&mut self) {
-        if self.0.unpublished() != 0 {
-            self.0.tell();
+        let end = &mut self.end;
+        let (first, own, given) = (self.first, end.own, end.given);
+        if given != own {
+            end.header(own).store(0, Relaxed);
+            end.header(given).store(first, Release);
+            end.given = own;
+            end.tell(Role::Receiver);
         }
     }
 
@@ -407,51 +408,94 @@ impl<P: Port> Sender<P> {
     /// As [`Self::reserve`].
     pub fn finish(&mut self) -> Result<(), Error> {
         self.wait_for_room(8)?;
-        self.mark(END);
-        self.0.own = self.0.own.wrapping_add(8);
+        self.put(END, 8);
         self.publish();
         Ok(())
     }
 
     /// Whether the receiver has done with all that was published.
     pub fn is_drained(&self) -> bool {
-        self.0.head().taken.0.load(Acquire) == self.0.given
+        self.end.head().taken.0.load(Acquire) == self.end.given
     }
 
     /// Before poll(2) for the end's eventfd: true if there is nothing to do now, and the other end will write to it.
     pub fn arm(&self) -> bool {
-        self.0.arm()
+        self.end.arm(&self.end.head().room.0, self.room)
     }
 
-    fn has_room(&self, bytes: u32) -> bool {
-        self.0.own.wrapping_add(bytes).wrapping_sub(self.0.seen) <= self.0.capacity
+    /// Whether there is room for a message right behind its header, known without a look at the receiver's words.
+    #[inline]
+    fn fits(&self, len: usize) -> bool {
+        len < ALIGN_FROM as usize && whole(4, len as u32) <= self.limit.wrapping_sub(self.end.own)
+    }
+
+    #[cold]
+    fn push_anew(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.reserve(message.len())?.copy_from_slice(message);
+        self.stage(message.len());
+        Ok(())
+    }
+
+    /// Waits for room for a message and the header behind it; bytes from the record to the message. A record is in one piece: one that
+    /// does not fit before the end of the bytes begins at the first byte.
+    #[cold]
+    fn make_room(&mut self, len: usize) -> Result<u32, Error> {
+        if len > (self.end.capacity - BESIDE) as usize {
+            return Err(Error::TooLarge(len));
+        }
+        let (bytes, (at, left)) = (len as u32, self.end.place(self.end.own));
+        let mut start = start(at, bytes);
+        if start + bytes > left {
+            self.wait_for_room(left)?;
+            self.put(SKIP, left);
+            start = self::start(0, bytes);
+        }
+        self.wait_for_room(whole(start, bytes))?;
+        let end = &self.end;
+        let room = self.room.wrapping_add(end.capacity - 8).wrapping_sub(end.own);
+        self.limit = end.own.wrapping_add(room.min(end.place(end.own).1));
+        Ok(start)
     }
 
     fn wait_for_room(&mut self, bytes: u32) -> Result<(), Error> {
-        while !self.has_room(bytes) {
+        while self.end.own.wrapping_add(bytes + 8).wrapping_sub(self.room) > self.end.capacity {
             self.publish(); // the receiver must take what is there
-            self.0.wait()?;
+            let now = self.end.wait(&self.end.head().room.0, self.room)?;
+            if now & 7 != 0 || self.end.own.wrapping_sub(now) > self.end.capacity {
+                return Err(Error::Damaged);
+            }
+            self.room = now;
         }
         Ok(())
     }
 
-    /// A record is in one piece: one that does not fit before the end of the bytes begins at the first byte.
-    #[cold]
-    fn skip(&mut self, left: u32) -> Result<(), Error> {
-        self.wait_for_room(left)?;
-        self.mark(SKIP);
-        self.0.own = self.0.own.wrapping_add(left);
-        Ok(())
+    /// So many bytes behind the start of the next record.
+    fn place(&self, start: u32) -> *mut u8 {
+        self.end.bytes.wrapping_add((self.end.place(self.end.own).0 + start) as usize)
     }
 
-    fn mark(&mut self, word: u32) {
-        let (at, _) = self.0.place();
-        // SAFETY: positions are multiples of 8, and these bytes are the sender's.
-        unsafe { self.0.bytes.add(at as usize).cast::<u32>().write(word) };
+    #[inline]
+    fn put_message(&mut self, start: u32, bytes: u32) {
+        self.put((bytes + 1) | if start > 4 { ALIGNED } else { 0 }, whole(start, bytes));
+    }
+
+    #[inline]
+    fn put(&mut self, header: u32, bytes: u32) {
+        let end = &mut self.end;
+        match end.own == end.given {
+            true => self.first = header,
+            false => end.header(end.own).store(header, Relaxed),
+        }
+        end.own = end.own.wrapping_add(bytes);
     }
 }
 
-/// From a record to a message of so many bytes.
+/// Bytes of a record.
+fn whole(start: u32, bytes: u32) -> u32 {
+    (start + bytes + 7) & !7
+}
+
+/// From a record to a message of this length.
 fn start(at: u32, bytes: u32) -> u32 {
     if bytes < ALIGN_FROM { 4 } else { aligned_start(at) }
 }
@@ -467,10 +511,20 @@ impl<P: Port> Drop for Sender<P> {
 }
 
 /// The end that receives.
-pub struct Receiver<P: Port>(End<P>);
+pub struct Receiver<P: Port> {
+    end: End<P>,
+    /// Where the record behind the message in hand begins; `own`: none is in hand.
+    next: u32,
+    /// The header that came last, and the bytes of its record, if its message is right behind: the next one is likely the same, and a
+    /// branch that is predicted needs not wait for the header to come.
+    usual: (u32, u32),
+    /// Messages since it had to wait, and how often it was one alone.
+    streak: u32,
+    alone: u32,
+}
 
 impl<P: Port> Receiver<P> {
-    /// Goes on from the words in memory.
+    /// Goes on with the records in memory; memory of zeros is an empty ring.
     ///
     /// # Safety
     /// As [`Sender::new`].
@@ -478,11 +532,13 @@ impl<P: Port> Receiver<P> {
     /// # Errors
     /// As [`Sender::new`].
     pub unsafe fn new(head: *const Head, bytes: *mut u8, capacity: u32, port: P) -> Result<Self, Error> {
-        End::new(head, bytes, capacity, Role::Receiver, port).map(Self)
+        let end = End::new(head, bytes, capacity, Role::Receiver, port)?;
+        let own = end.own;
+        Ok(Self { end, next: own, usual: NONE, streak: 0, alone: 0 })
     }
 
     pub fn port(&self) -> &P {
-        &self.0.port
+        &self.end.port
     }
 
     /// A message in place; waits until there is one. A sender that is no friend can change it while it is read: copy it first.
@@ -493,32 +549,21 @@ impl<P: Port> Receiver<P> {
     pub fn peek(&mut self) -> Result<&[u8], Error> {
         self.release();
         loop {
-            if self.0.own == self.0.seen {
-                self.wait_for_message()?;
-            }
-            let end = &mut self.0;
-            let (at, to_end) = end.place();
-            // SAFETY: positions are multiples of 8 below the capacity. Read once: the other process could change it after the checks.
-            let word = unsafe { end.bytes.add(at as usize).cast::<u32>().read_volatile() };
-            let length = word & !ALIGNED;
-            let start = if word & ALIGNED == 0 { 4 } else { aligned_start(at) };
-            let left = to_end.min(end.seen.wrapping_sub(end.own));
-            if word < END && start <= left && length <= left - start {
-                end.held = (start + length).next_multiple_of(8);
-                // SAFETY: it ends before the end of the bytes and of what was published.
-                return Ok(unsafe {
-                    slice::from_raw_parts(end.bytes.add((at + start) as usize), length as usize)
-                });
-            }
-            end.held = match word {
-                END => 8,
-                SKIP if left == to_end => left,
-                _ => return Err(Error::Damaged),
+            // Read once: the other process could change it after the checks.
+            let header = self.end.header(self.end.own).load(Acquire);
+            let (at, left) = self.end.place(self.end.own);
+            let (usual, whole) = self.usual;
+            let (start, length) = if header == usual && whole <= left {
+                self.next = self.end.own.wrapping_add(whole);
+                (4, header - 1)
+            } else if let Some(found) = self.another(header)? {
+                found
+            } else {
+                continue;
             };
-            if word == END {
-                return Err(Error::Ended);
-            }
-            self.release();
+            // SAFETY: it ends before the end of the bytes.
+            let message = unsafe { self.end.bytes.add((at + start) as usize) };
+            return Ok(unsafe { slice::from_raw_parts(message, length as usize) });
         }
     }
 
@@ -530,62 +575,96 @@ impl<P: Port> Receiver<P> {
     pub fn receive(&mut self, message: &mut [u8]) -> Result<usize, Error> {
         let found = self.peek()?;
         let len = found.len();
-        let Some(room) = message.get_mut(..len) else {
-            self.0.held = 0;
+        // The first is a copy of a known length where the message is an array.
+        if len == message.len() {
+            message.copy_from_slice(found);
+        } else if let Some(room) = message.get_mut(..len) {
+            room.copy_from_slice(found);
+        } else {
+            self.next = self.end.own;
             return Err(Error::TooLarge(len));
-        };
-        room.copy_from_slice(found);
+        }
         Ok(len)
     }
 
     /// Whether nothing was published after the message in hand.
     pub fn is_last(&self) -> bool {
-        self.0.head().written.0.load(Acquire) == self.0.own.wrapping_add(self.0.held)
+        self.end.header(self.next).load(Acquire) == 0
     }
 
     /// The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
     /// same. Room is given back an eighth of the ring at a time, which keeps the word's cache line with the sender.
     #[inline]
     pub fn release(&mut self) {
-        let end = &mut self.0;
-        if end.held == 0 {
+        let end = &mut self.end;
+        if end.own == self.next {
             return;
         }
-        end.own = end.own.wrapping_add(end.held);
-        end.held = 0;
-        end.streak = end.streak.saturating_add(1);
+        end.own = self.next;
+        self.streak = self.streak.wrapping_add(1);
         end.head().taken.0.store(end.own, Release);
-        if end.unpublished() >= end.capacity / 8 {
-            end.tell();
+        if end.own.wrapping_sub(end.given) >= end.capacity / 8 {
+            self.give_back();
         }
     }
 
     /// As [`Sender::arm`].
     pub fn arm(&self) -> bool {
-        self.0.own.wrapping_add(self.0.held) == self.0.seen && self.0.arm()
+        self.end.arm(self.end.header(self.next), 0)
     }
 
     #[cold]
-    fn wait_for_message(&mut self) -> Result<(), Error> {
-        let end = &mut self.0;
-        if end.head().written.0.load(Acquire) == end.own {
-            // The sender may wait for more than an eighth.
-            if end.unpublished() != 0 {
-                end.tell();
-            }
-            // A stream is faster if the two ends are not at the same cache line: looks away as many times as it had messages.
-            (1..end.streak.min(PAUSES)).for_each(|_| spin_loop());
-            end.streak = 0;
+    fn give_back(&mut self) {
+        let end = &mut self.end;
+        if end.given != end.own {
+            end.given = end.own;
+            end.head().room.0.store(end.own, Release);
+            end.tell(Role::Sender);
         }
-        end.wait()
+    }
+
+    /// A header that is not the usual one. Of 0 and of marks no message comes: look again.
+    #[inline(never)]
+    fn another(&mut self, header: u32) -> Result<Option<(u32, u32)>, Error> {
+        if header == 0 {
+            return self.wait_for_message().map(|_| None);
+        }
+        let found = self.end.message(header);
+        let bytes = match found {
+            Some((.., whole)) => whole,
+            None => self.end.mark_bytes(header)?,
+        };
+        self.next = self.end.own.wrapping_add(bytes);
+        match (found, header) {
+            (Some((start, length, whole)), _) => {
+                self.usual = if start == 4 { (header, whole) } else { NONE };
+                Ok(Some((start, length)))
+            }
+            (None, END) => Err(Error::Ended),
+            (None, _) => {
+                self.release();
+                Ok(None)
+            }
+        }
+    }
+
+    /// A stream is faster if the two ends are not at the same cache line: looks away as many times as bytes came. An answer to a request
+    /// comes alone, and at once.
+    #[cold]
+    fn wait_for_message(&mut self) -> Result<u32, Error> {
+        self.give_back(); // the sender may wait for more than an eighth
+        self.alone = if self.streak > 1 { 0 } else { self.alone.wrapping_add(1) };
+        let is_stream = self.alone.is_multiple_of(TRIES) && self.end.port.polls() > 1;
+        let pauses = if is_stream { self.streak.saturating_mul(64).min(PAUSES) } else { 0 };
+        self.streak = 0;
+        (0..pauses).for_each(|_| spin_loop());
+        self.end.wait(self.end.header(self.end.own), 0)
     }
 }
 
 impl<P: Port> Drop for Receiver<P> {
     fn drop(&mut self) {
         self.release();
-        if self.0.unpublished() != 0 {
-            self.0.tell();
-        }
+        self.give_back();
     }
 }

@@ -19,7 +19,7 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn messages_of_every_size_arrive_whole_and_the_largest_fills_the_ring() {
     let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
-    for len in (0..CAPACITY as usize - 64).chain([0, 4032, 1, 4032, 4032]) {
+    for len in (0..CAPACITY as usize - 71).chain([0, 4024, 1, 4024, 4024]) {
         let message: Vec<u8> = (0..len).map(|at| (at * 7 + len) as u8).collect();
         loop {
             match sender.send(&message) {
@@ -34,7 +34,7 @@ fn messages_of_every_size_arrive_whole_and_the_largest_fills_the_ring() {
         assert!(len < 1024 || found.as_ptr().align_offset(64) == 0, "{len}");
         receiver.release();
     }
-    assert_eq!(sender.send(&[0; 4033]), Err(Error::TooLarge(4033)));
+    assert_eq!(sender.send(&[0; 4025]), Err(Error::TooLarge(4025)));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_is_no_ring_is_refused_and_left_alone() {
 #[test]
 fn a_setup_that_was_not_finished_is_repeated() {
     let (_folder, path) = place();
-    let head = [[0; 4], 1u32.to_ne_bytes(), 4096u32.to_ne_bytes()].concat();
+    let head = [[0; 4], 2u32.to_ne_bytes(), 4096u32.to_ne_bytes()].concat();
     for left in [&[][..], &[0; 4096], &head] {
         std::fs::write(&path, left).expect("a file");
         let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
@@ -122,7 +122,7 @@ fn a_damaged_ring_is_an_error() {
         file.write_all_at(&word.to_ne_bytes(), at).expect("a word");
     };
     for (at, word) in
-        [(128, 9), (128, 8192), (4096, 4000), (4096, 0xffff_fff0), (4096, 0x8000_0007), (4096, u32::MAX)]
+        [(4096, 4094), (4096, 0xffff_fff0), (4096, 0x8000_0000), (4096, 0x8000_1000), (4096, u32::MAX)]
     {
         let (_folder, path) = place();
         let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
@@ -133,8 +133,18 @@ fn a_damaged_ring_is_an_error() {
     }
     let (_folder, path) = place();
     drop(linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender"));
-    write(&path, 384, 4);
-    assert!(linux::open_receiver(&path, CAPACITY, Wait::Never).is_err());
+    for (at, word) in [(256, 4), (256, 8192), (128, 8)] {
+        write(&path, at, word);
+        assert!(linux::open_receiver(&path, CAPACITY, Wait::Never).is_err(), "{at} {word}");
+        write(&path, at, 0);
+    }
+    // Records without end: the second one begins where the first one does.
+    write(&path, 4096, 4093);
+    assert!(linux::open_sender(&path, CAPACITY, Wait::Never).is_err());
+    write(&path, 4096, 0);
+    let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
+    write(&path, 128, 9);
+    assert_eq!((0..100).find_map(|_| sender.send(&[0; 100]).err()), Some(Error::Damaged));
 }
 
 #[test]
