@@ -80,7 +80,8 @@ struct ring_end {
     uint32_t seen;          /* the word that the other end writes, as last read: `room`; the receiver: the next header, 0 */
     uint32_t first;         /* the sender: the header at `given`, which is written last; */
     uint32_t limit;         /* up to here there is room in one piece */
-    uint32_t streak;        /* the receiver: messages since it had to wait */
+    uint32_t streak;        /* the receiver: messages since it had to wait; */
+    uint32_t usual, whole;  /* the length that came last, and the bytes of its record */
     uint32_t needs_fence;
     enum ring_role role;
     enum ring_wait wait;
@@ -331,7 +332,9 @@ static inline enum ring_result ring_peek(struct ring_end *end, const void **payl
     _Atomic uint32_t *header = ring_header_(end, own);
     uint32_t length = atomic_load_explicit(header, memory_order_acquire) - 1;
     if (length > most) return ring_peek_slowly_(end, payload, bytes); /* all headers but that of a small message are larger */
-    end->held = ring_whole_(4, length);
+    /* The next length is likely the same, and a branch that is predicted needs not wait for the header to come. */
+    if (length != end->usual) end->usual = length, end->whole = ring_whole_(4, length);
+    end->held = end->whole;
     *payload = header + 1, *bytes = length;
     return RING_OK;
 }
@@ -353,7 +356,7 @@ static inline int ring_attach(struct ring_end *end, void *memory, uint32_t capac
     struct ring_head *head = memory;
     uint32_t room = atomic_load(&head->room), taken = atomic_load(&head->taken), header, whole, start, length;
     *end = (struct ring_end){.head = head, .mask = capacity - 1, .own = taken, .given = room, .role = role, .wait = wait, .file = -1,
-                             .own_event = -1, .peer_event = -1};
+                             .own_event = -1, .peer_event = -1, .usual = UINT32_MAX};
     end->needs_fence = syscall(SYS_membarrier, 4 /* MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED */, 0, 0) != 0;
     atomic_store(&head->sleepers[role].needs_fence, end->needs_fence);
     atomic_store(&head->sleepers[role].sleeps, 0);

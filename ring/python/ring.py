@@ -131,27 +131,25 @@ class End:
         """The word that is the header of the record there."""
         return RECORDS + ((position & self.mask) >> 2)
 
-    def _parse(self, at, header):
-        """Where the message begins in the record at this byte, and where it ends."""
+    def _whole(self, at, header):
+        """The bytes of the record with this header."""
         if header == END:
-            return at, at + 8
+            return 8
         if header == SKIP and at > 0:  # a whole lap would have no end
-            return at, self.mask + 1
+            return self.mask + 1 - at
         start = at + 4 if header < ALIGNED else at + 67 & -64
         stop = start + (header & LENGTH) - 1
         if not start <= stop <= self.mask + 1:
             raise Damaged
-        return start, stop
+        return stop - at + 7 & -8
 
     def _notify(self):
         """A word was stored: either this end sees that the other one sleeps, or that one sees the word, because its membarrier(2) is a
         fence here as well."""
-        if self.pairs[self.peer_pair] or self.needs_fence:
-            self._wake()
-
-    def _wake(self):
         fence()
-        how, self.words[self.peer_sleeps] = self.words[self.peer_sleeps], 0
+        how = self.words[self.peer_sleeps]
+        if how:
+            self.words[self.peer_sleeps] = 0
         if how == 1:
             self._futex(self.peer_sleeps, FUTEX_WAKE, None)
         elif how == 2 and self.events:
@@ -230,7 +228,7 @@ class Sender(End):
         self.seen = self.given
         while header := self.words[self._header(self.own)]:
             at = self.own & self.mask
-            self.own += self._parse(at, header)[1] - at + 7 & -8
+            self.own += self._whole(at, header)
             if self.own - self.seen & WORD > self.mask - 7:
                 raise Damaged
         self.given = self.limit = self.own  # where the first record begins that is not published; up to where there is room in one piece
@@ -279,7 +277,7 @@ class Sender(End):
         words[RECORDS + (at >> 2)] = length + 1 if start == 4 else length + 1 | ALIGNED
         self.own = self.given = behind
         if self.pairs[self.peer_pair] or self.needs_fence:
-            self._wake()
+            self._notify()
 
     def publish(self):
         """Makes visible what is staged."""
@@ -335,29 +333,23 @@ class Receiver(End):
 
     def receive(self):
         """A message, copied."""
-        self.release()
-        # What follows is the same as _next(), for a message that is there.
-        at = self.own & self.mask
-        header = self.words[RECORDS + (at >> 2)]
-        start = at + 4 if header < ALIGNED else at + 67 & -64
-        stop = start + (header & LENGTH) - 1
-        if not start <= stop <= self.mask + 1 or not is_ordered:
-            return self._next(self.memory)
-        self.held = stop - at + 7 & -8
-        return self.memory[HEAD_BYTES + start : HEAD_BYTES + stop]
+        return self._next(self.memory)
 
     def _next(self, memory):
         self.release()
         while True:
-            at, header = self.own & self.mask, self.words[self._header(self.own)]
+            at = self.own & self.mask
+            header = self.words[RECORDS + (at >> 2)]
             is_ordered or fence()
-            if header:
-                start, stop = self._parse(at, header)
+            start = at + 4 if header < ALIGNED else at + 67 & -64
+            stop = start + (header & LENGTH) - 1
+            if start <= stop <= self.mask + 1:
                 self.held = stop - at + 7 & -8
+                return memory[HEAD_BYTES + start : HEAD_BYTES + stop]
+            if header:
+                self.held = self._whole(at, header)
                 if header == END:
                     raise Ended
-                if header != SKIP:
-                    return memory[HEAD_BYTES + start : HEAD_BYTES + stop]
                 self.release()
             else:
                 if self.given != self.own:
