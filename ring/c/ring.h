@@ -57,7 +57,7 @@ struct ring_sleeper {
     _Alignas(RING_LINE) _Atomic uint32_t sleeps;
     _Atomic uint32_t needs_fence;
 };
-typedef uint64_t __attribute__((may_alias)) ring_both_; /* both words in one load, where the machine has one */
+typedef uint64_t __attribute__((may_alias)) ring_both_; /* the two in one load, where the machine has one */
 
 struct ring_head {
     _Atomic uint32_t magic; /* written last */
@@ -134,7 +134,9 @@ RING_COLD_ void ring_wake_(const struct ring_end *end, struct ring_sleeper *peer
    as well. */
 static inline void ring_notify_(const struct ring_end *end, struct ring_sleeper *peer) {
     atomic_signal_fence(memory_order_seq_cst);
-    if (*(volatile ring_both_ *)peer | end->needs_fence) ring_wake_(end, peer);
+    uint64_t both = __atomic_always_lock_free(8, 0) ? __atomic_load_n((const ring_both_ *)peer, __ATOMIC_RELAXED)
+                                                    : peer->sleeps | peer->needs_fence;
+    if (both | end->needs_fence) ring_wake_(end, peer);
 }
 
 /* Says that this end sleeps; false if the word has changed, and it must not sleep. */
