@@ -8,13 +8,11 @@ Copy it: MIT or Apache-2.0, as hosepipe is. Python 3.9 or later, Linux, no packa
 An end that was killed at any instruction loses nothing that was published; a new end with the same role goes on where it stopped, and
 only the message that a killed receiver had in hand comes a second time.
 """
-import array
 import ctypes
 import errno
 import fcntl
 import mmap
 import os
-import platform
 import select
 import socket as sockets
 import stat
@@ -23,23 +21,21 @@ import threading
 import time
 
 SPIN, FUTEX, EVENTFD, NOWAIT = range(4)  # what an end does that must wait
-MAGIC, VERSION, HEAD_BYTES = int.from_bytes(b"ring", "little"), 1, 4096
-WRITTEN, ROOM, TAKEN, SLEEPERS = 128, 256, 384, (512, 640)  # the words in the head
-SKIP, END = 0xFFFFFFFF, 0xFFFFFFFE  # in place of a length
+MAGIC, VERSION, HEAD_BYTES = int.from_bytes(b"ring", "little"), 2, 4096
+ROOM, TAKEN, SLEEPERS, RECORDS = 32, 64, (96, 128), 1024  # words, counted from the first of the ring
+WORD = (1 << 32) - 1
+# The header of a record: 0, it is not there yet; or the length plus 1; or go on at the first byte; or the sender has finished.
+SKIP, END, LENGTH = WORD, WORD - 1, (1 << 31) - 1
 ALIGNED = 1 << 31  # beside a length: the message begins at the next multiple of 64, and not right behind
 ALIGN_FROM = 1024  # messages of at least so many bytes begin at a multiple of 64
-POLLS, SPIN_POLLS, SLEEP_MS = 20, 20000, 250
+LOOKS, SLEEP_MS = {SPIN: 20000, FUTEX: 20, EVENTFD: 20, NOWAIT: 1}, 250
 SENDER, RECEIVER, SETUP = 0, 1, 2  # roles, and the bytes of the file that are locked
 F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW = 36, 37, 38
-LOCK, HEADER = struct.Struct("hhqqi"), struct.Struct("=I")
+LOCK = struct.Struct("hhqqi")
 CALLS = {"x86_64": (202, 324), "i686": (240, 375), "ppc64le": (221, 365), "s390x": (238, 356)}
-SYS_FUTEX, SYS_MEMBARRIER = CALLS.get(platform.machine(), (98, 283))
+SYS_FUTEX, SYS_MEMBARRIER = CALLS.get(os.uname().machine, (98, 283))
 FUTEX_WAIT, FUTEX_WAKE, MEMBARRIER, REGISTER_MEMBARRIER = 0, 1, 2, 4
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Limit(ctypes.Structure):
-    _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
 
 
 class Ended(Exception):
@@ -62,114 +58,113 @@ def lock(file, command, byte, kind=fcntl.F_WRLCK):
     return LOCK.unpack_from(fcntl.fcntl(file, command, LOCK.pack(kind, 0, byte, 1, 0)))[0]
 
 
-def is_capacity(capacity):
-    return 4096 <= capacity <= 1 << 30 and capacity & (capacity - 1) == 0
-
-
-# A 32-bit word is read and written by one instruction. On x86 nothing more is needed: stores and loads keep their order there. Elsewhere
-# a lock that is released and taken again is a fence.
+# A 32-bit word is read and written by one instruction. On x86 nothing more is needed: stores and loads keep their order there, and only
+# an end that sleeps needs a fence. A lock that is released and taken again is one.
 gate = threading.Lock()
 gate.acquire()
-if platform.machine() in ("x86_64", "i686"):
-    fence = None
-else:
-    def fence():
-        gate.release()
-        gate.acquire()
+is_ordered = os.uname().machine in ("x86_64", "i686")
+
+
+def fence():
+    gate.release()
+    gate.acquire()
 
 
 class End:
     """What both ends have. One thread at a time."""
 
     def __init__(self, path, capacity=0, wait=FUTEX, events=None):
-        while True:
-            if isinstance(path, int):
-                self.file = path
-            else:
-                flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-                try:
-                    self.file = os.open(path, flags)
-                except FileNotFoundError:
-                    self.file = os.open(path, flags | os.O_CREAT, 0o600)
-            try:
-                self._open(capacity)
-            except BaseException:
-                os.close(self.file)
-                raise
-            if isinstance(path, int) or os.fstat(self.file).st_nlink > 0:
-                break
-            os.close(self.file)  # it was removed before this end had its lock
-        self.wait, self.events, self.held = wait, events, 0
-        self.has_membarrier = libc.syscall(SYS_MEMBARRIER, REGISTER_MEMBARRIER, 0, 0) == 0
-        word = lambda offset: ctypes.c_uint32.from_buffer(self.memory, offset)
-        self.written, self.room, self.taken = word(WRITTEN), word(ROOM), word(TAKEN)
-        self.sleeps, self.peer_sleeps = word(SLEEPERS[self.role]), word(SLEEPERS[1 - self.role])
-        needs_fence, self.sleeps.value = word(SLEEPERS[self.role] + 4), 0
-        needs_fence.value = 0 if self.has_membarrier else 1
-        # How the other end sleeps, and whether it needs a fence, in one.
-        self.peer_line = ctypes.c_uint64.from_buffer(self.memory, SLEEPERS[1 - self.role])
-        written, room, taken = self.written.value, self.room.value, self.taken.value
-        if self.role == SENDER:
-            self.own, self.given, self.seen, self.word, self.peer_word = written, written, room, self.written, self.room
-        else:
-            self.own, self.given, self.seen, self.word, self.peer_word = taken, room, taken, self.room, self.written
-        if (self.own | self.given | self.seen) % 8 or (written - (room if self.role == SENDER else taken)) % 2**32 > self.capacity:
-            raise Damaged(path)
+        is_path = not isinstance(path, int)
+        self.wait, self.events, self.held, self.seen = wait, events, 0, 0
+        self.file = open_file(path) if is_path else path
+        try:
+            self._map(capacity)
+            self._resume()
+        except BaseException:
+            End.close(self)
+            raise
+        if is_path and os.fstat(self.file).st_nlink == 0:  # it was removed before this end had its lock
+            End.close(self)
+            self.__init__(path, capacity, wait, events)
 
-    def _open(self, capacity):
+    def _map(self, capacity):
         try:
             lock(self.file, F_OFD_SETLK, self.role)
         except (BlockingIOError, PermissionError):
             raise OSError(errno.EBUSY, "such an end is alive") from None
         lock(self.file, F_OFD_SETLKW, SETUP)  # a setup is repeated by the next end if this one dies in it
         found = os.fstat(self.file)
-        words = os.pread(self.file, 16, 0).ljust(16, b"\0") if stat.S_ISREG(found.st_mode) else b"no regular file!"
-        magic, version, head_bytes, in_file = struct.unpack("=4I", words)
-        if magic == 0 and not is_capacity(capacity):
+        head = os.pread(self.file, 16, 0) if stat.S_ISREG(found.st_mode) else b"no regular file!"
+        *words, in_file = struct.unpack("=4I", head.ljust(16, b"\0"))
+        is_new = words[0] == 0
+        capacity = capacity if is_new else in_file
+        whole, is_capacity = HEAD_BYTES + capacity, capacity in [1 << bits for bits in range(12, 31)]
+        if is_new and not is_capacity:
             raise ValueError("a ring holds a power of two of bytes, 4096 to 2^30")
-        self.capacity = in_file if magic else capacity
-        whole = HEAD_BYTES + self.capacity
-        if magic == 0:
-            makes_sense = found.st_size <= whole and version <= VERSION and head_bytes <= HEAD_BYTES
-        else:
-            makes_sense = (magic, version, head_bytes) == (MAGIC, VERSION, HEAD_BYTES) and is_capacity(in_file) and found.st_size >= whole
-        if not makes_sense:
+        makes_sense = all(word == wanted or is_new and word == 0 for word, wanted in zip(words, (MAGIC, VERSION, HEAD_BYTES)))
+        if not makes_sense or not is_capacity or (found.st_size > whole if is_new else found.st_size < whole):
             raise OSError(errno.EPROTO, "it is no ring of this version")
-        if magic == 0:
+        if is_new:
             os.posix_fallocate(self.file, 0, whole)  # a full file system is an error here, and a signal later
-        self.memory = mmap.mmap(self.file, whole)
-        self.view = memoryview(self.memory)
-        if magic == 0:
-            self.memory[4:16] = struct.pack("=3I", VERSION, HEAD_BYTES, self.capacity)
-            ctypes.c_uint32.from_buffer(self.memory, 0).value = MAGIC
+        self.memory, self.mask = mmap.mmap(self.file, whole), capacity - 1
+        if is_new:
+            self.memory[4:16] = struct.pack("=3I", VERSION, HEAD_BYTES, capacity)
+            memoryview(self.memory).cast("I")[0] = MAGIC
         lock(self.file, F_OFD_SETLK, SETUP, fcntl.F_UNLCK)
+
+    def _resume(self):
+        """Goes on from the words in memory."""
+        self.view = memoryview(self.memory)
+        self.words, self.pairs = self.view.cast("I"), self.view.cast("Q")
+        self.sleeps, self.peer_sleeps, self.peer_pair = SLEEPERS[self.role], SLEEPERS[1 - self.role], SLEEPERS[1 - self.role] // 2
+        self.needs_fence = libc.syscall(SYS_MEMBARRIER, REGISTER_MEMBARRIER, 0, 0) != 0
+        self.words[self.sleeps + 1], self.words[self.sleeps] = self.needs_fence, 0
+        self.given, self.own = self.words[ROOM], self.words[TAKEN]
+        if (self.given | self.own) % 8 or self.own - self.given & WORD > self.mask - 7:
+            raise Damaged
 
     def peer_is_there(self):
         """The kernel releases the lock of an end that dies, whatever the cause, and in any container."""
         return lock(self.file, F_OFD_GETLK, 1 - self.role) != fcntl.F_UNLCK
 
-    def _tell(self):
-        """Either this end sees that the other one sleeps, or that one sees the new position: its membarrier(2) is a fence here as well."""
-        if fence:
-            fence()
-        self.word.value = self.given = self.own
-        if self.peer_line.value or not self.has_membarrier:
-            self._wake()
+    def _header(self, position):
+        """The word that is the header of the record there."""
+        return RECORDS + ((position & self.mask) >> 2)
 
-    def _wake(self):
-        gate.release()
-        gate.acquire()
-        how = self.peer_sleeps.value
+    def _whole(self, at, header):
+        """The bytes of the record with this header."""
+        if header == END:
+            return 8
+        if header == SKIP and at > 0:  # a whole lap would have no end
+            return self.mask + 1 - at
+        start = at + 4 if header < ALIGNED else at + 67 & -64
+        stop = start + (header & LENGTH) - 1
+        if not start <= stop <= self.mask + 1:
+            raise Damaged
+        return stop - at + 7 & -8
+
+    def _notify(self):
+        """A word was stored: either this end sees that the other one sleeps, or that one sees the word, because its membarrier(2) is a
+        fence here as well."""
+        fence()
+        how = self.words[self.peer_sleeps]
         if how:
-            self.peer_sleeps.value = 0
-            if how == 1:
-                libc.syscall(SYS_FUTEX, ctypes.byref(self.peer_sleeps), FUTEX_WAKE, 1, None)
-            elif self.events:
-                os.write(self.events[1], struct.pack("=Q", 1))
+            self.words[self.peer_sleeps] = 0
+        if how == 1:
+            self._futex(self.peer_sleeps, FUTEX_WAKE, None)
+        elif how == 2 and self.events:
+            os.write(self.events[1], struct.pack("=Q", 1))
+
+    def _futex(self, word, call, limit):
+        libc.syscall(SYS_FUTEX, ctypes.byref(ctypes.c_uint32.from_buffer(self.memory, 4 * word)), call, 1, limit)
+
+    def _is_unchanged(self):
+        """Whether the word that the other end writes is as it was."""
+        return self.words[self._peer_word()] == self.seen
 
     def arm(self):
         """Before a poll of event(): true if there is nothing to do now, and the other end will write to it."""
-        return (self.role == SENDER or (self.own + self.held) % 2**32 == self.seen) and self._announce(2)
+        return self._is_unchanged() and self._announce(2)
 
     def event(self):
         """The descriptor to poll; each wake-up needs one read of 8 bytes."""
@@ -177,36 +172,29 @@ class End:
 
     def _announce(self, how):
         """Says that this end sleeps; false if the word has changed, and it must not."""
-        self.sleeps.value = how
-        gate.release()
-        gate.acquire()
-        if self.has_membarrier:
+        self.words[self.sleeps] = how
+        fence()
+        if not self.needs_fence:
             libc.syscall(SYS_MEMBARRIER, MEMBARRIER, 0, 0)
-        return self.peer_word.value == self.seen
+        return self._is_unchanged()
 
     def _sleep(self):
         if self.wait == EVENTFD and self.events:
             if self._announce(2) and select.select([self.events[0]], [], [], SLEEP_MS / 1000)[0]:
                 os.read(self.events[0], 8)
         elif self._announce(1):
-            libc.syscall(SYS_FUTEX, ctypes.byref(self.sleeps), FUTEX_WAIT, 1, ctypes.byref(Limit(0, SLEEP_MS * 1000000)))
-        self.sleeps.value = 0
+            self._futex(self.sleeps, FUTEX_WAIT, (ctypes.c_long * 2)(0, SLEEP_MS * 1000000))
+        self.words[self.sleeps] = 0
 
     def _wait(self):
-        """Waits until the other end's word differs from `seen`, and reads it."""
-        absent = False
+        """Waits until the word that the other end writes differs from `seen`."""
+        absent, word = False, self._peer_word()
         while True:
-            for looks in range(1 if self.wait == NOWAIT else SPIN_POLLS if self.wait == SPIN else POLLS):
+            for looks in range(LOOKS[self.wait]):
+                if self.words[word] != self.seen:
+                    return
                 if looks % 64 == 63:
                     time.sleep(0)  # another thread of this program may have to run
-                now = self.peer_word.value
-                if now != self.seen:
-                    if fence:
-                        fence()
-                    self.seen = now
-                    if (self.own - now if self.role == SENDER else now - self.own) % 2**32 > self.capacity or now % 8:
-                        raise Damaged
-                    return
             if self.wait == NOWAIT:
                 raise Again
             if absent:
@@ -214,43 +202,59 @@ class End:
             if self.wait != SPIN:
                 self._sleep()
             # What died may have published before: one more look.
-            absent = self.peer_word.value == self.seen and not self.peer_is_there()
+            absent = self._is_unchanged() and not self.peer_is_there()
             if absent and self.wait == SPIN:
                 time.sleep(0.001)  # none is there whose answer could be late
 
     def close(self):
         """Lets go of the ring, and of the message in hand. The file stays. (So does the mapping, until the program ends.)"""
+        lock(self.file, F_OFD_SETLK, self.role, fcntl.F_UNLCK)  # the mapping has a copy of the descriptor
         os.close(self.file)
+
+
+def open_file(path):
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        return os.open(path, flags | os.O_CREAT, 0o600)
 
 
 class Sender(End):
     role = SENDER
 
+    def _resume(self):
+        super()._resume()
+        self.seen = self.given
+        while header := self.words[self._header(self.own)]:
+            at = self.own & self.mask
+            self.own += self._whole(at, header)
+            if self.own - self.seen & WORD > self.mask - 7:
+                raise Damaged
+        self.given = self.limit = self.own  # where the first record begins that is not published; up to where there is room in one piece
+
     def reserve(self, length):
         """Room for a message of up to `length` bytes, to be written in place; waits until there is. Then stage() or commit()."""
-        if length > self.capacity - 64:
+        if length > self.mask - 71:
             raise ValueError(f"a message of {length} bytes is larger than the ring")
-        at = self.own & self.capacity - 1
-        start = 4 if length < ALIGN_FROM else (at + 67 & -64) - at
-        if at + start + length > self.capacity:  # a record is in one piece: it begins at the first byte
-            self._wait_for_room(self.capacity - at)
-            self._mark(SKIP)
-            self.own = self.own + self.capacity - at & SKIP
-            at, start = 0, 4 if length < ALIGN_FROM else 64
-        self._wait_for_room(start + length + 7 & -8)
-        self.held = start
-        at += HEAD_BYTES + start
+        at = self.own & self.mask
+        left, self.held = self.mask + 1 - at, 4 if length < ALIGN_FROM else (at + 67 & -64) - at
+        if self.held + length > left:  # a record is in one piece: it begins at the first byte
+            self._wait_for_room(left)
+            self._mark(SKIP, left)
+            return self.reserve(length)
+        self._wait_for_room(self.held + length + 7 & -8)
+        at += HEAD_BYTES + self.held
         return self.view[at : at + length]
 
     def stage(self, length):
         """The reserved message is written, and this long; visible after publish()."""
-        self._mark(length | ALIGNED if self.held > 4 else length)
-        self.own = self.own + (self.held + length + 7 & -8) & SKIP
+        self._mark(length + 1 | (ALIGNED if self.held > 4 else 0), self.held + length + 7 & -8)
 
     def commit(self, length):
         """The same, visible at once."""
         self.stage(length)
-        self._tell()
+        self.publish()
 
     def push(self, message):
         """Copies a message into the ring; visible after publish()."""
@@ -259,46 +263,65 @@ class Sender(End):
 
     def send(self, message):
         """The same, visible at once."""
-        own, length = self.own, len(message)
-        at = own & self.capacity - 1
+        own, length, mask = self.own, len(message), self.mask
+        at = own & mask
         start = 4 if length < ALIGN_FROM else (at + 67 & -64) - at
-        next_one = own + (start + length + 7 & -8)
-        if at + start + length > self.capacity or next_one - self.seen & SKIP > self.capacity:
-            self.push(message)  # what follows is the same, for a message that need not wait
-        else:
-            HEADER.pack_into(self.memory, HEAD_BYTES + at, length | ALIGNED if start > 4 else length)
-            at += HEAD_BYTES + start
-            self.memory[at : at + length] = message
-            self.own = next_one & SKIP
-        self._tell()
+        behind = own + (start + length + 7 & -8)
+        if behind > self.limit or self.given != own or not is_ordered:
+            self.push(message)
+            return self.publish()
+        # What follows is the same, for a message that need not wait.
+        words, first = self.words, HEAD_BYTES + at + start
+        self.memory[first : first + length] = message
+        words[RECORDS + ((behind & mask) >> 2)] = 0
+        words[RECORDS + (at >> 2)] = length + 1 if start == 4 else length + 1 | ALIGNED
+        self.own = self.given = behind
+        if self.pairs[self.peer_pair] or self.needs_fence:
+            self._notify()
 
     def publish(self):
         """Makes visible what is staged."""
         if self.given != self.own:
-            self._tell()
+            self.words[self._header(self.own)] = 0
+            is_ordered or fence()
+            self.words[self._header(self.given)], self.given = self.first, self.own
+            self._notify()
 
     def finish(self):
         """After the last message: the receiver gets Ended after all messages before."""
         self._wait_for_room(8)
-        self._mark(END)
-        self.own = self.own + 8 & SKIP
-        self._tell()
+        self._mark(END, 8)
+        self.publish()
 
     def is_drained(self):
-        """Whether the receiver has done with all that was published."""
-        return self.taken.value == self.given
+        """Whether the receiver has done with all that was sent."""
+        return self.given == self.own and self.words[TAKEN] == self.own & WORD
 
     def close(self):
         self.publish()
         super().close()
 
     def _wait_for_room(self, length):
-        while (self.own + length - self.seen) % 2**32 > self.capacity:
+        """For so many bytes and the header behind them."""
+        while self.own + length + 7 - self.seen & WORD > self.mask:
             self.publish()  # the receiver must take what is there
             self._wait()
+            self.seen = self.words[ROOM]
+            is_ordered or fence()
+            if self.seen % 8 or self.own - self.seen & WORD > self.mask:
+                raise Damaged
+        self.limit = self.own + min(self.mask + 1 - (self.own & self.mask), self.seen + self.mask - 7 - self.own & WORD)
 
-    def _mark(self, word):
-        HEADER.pack_into(self.memory, HEAD_BYTES + (self.own & self.capacity - 1), word)
+    def _mark(self, header, whole):
+        """The record at `own` is written. The first header of a batch is written last, by publish()."""
+        if self.given == self.own:
+            self.first = header
+        else:
+            self.words[self._header(self.own)] = header
+        self.own += whole
+
+    def _peer_word(self):
+        return ROOM
 
 
 class Receiver(End):
@@ -315,44 +338,50 @@ class Receiver(End):
     def _next(self, memory):
         self.release()
         while True:
-            if self.own == self.seen:
-                if self.written.value == self.own and self.given != self.own:
-                    self._tell()  # the sender may wait for more than an eighth
+            at = self.own & self.mask
+            header = self.words[RECORDS + (at >> 2)]
+            is_ordered or fence()
+            start = at + 4 if header < ALIGNED else at + 67 & -64
+            stop = start + (header & LENGTH) - 1
+            if start <= stop <= self.mask + 1:
+                self.held = stop - at + 7 & -8
+                return memory[HEAD_BYTES + start : HEAD_BYTES + stop]
+            if header:
+                self.held = self._whole(at, header)
+                if header == END:
+                    raise Ended
+                self.release()
+            else:
+                if self.given != self.own:
+                    self._give_back()  # the sender may wait for more than an eighth
                 self._wait()
-            at = self.own & self.capacity - 1
-            (word,) = HEADER.unpack_from(self.memory, HEAD_BYTES + at)
-            length, start = (word & ~ALIGNED, (at + 67 & -64) - at) if word & ALIGNED else (word, 4)
-            left = min(self.capacity - at, (self.seen - self.own) % 2**32)
-            if word < END and start + length <= left:
-                self.held = start + length + 7 & -8
-                at += HEAD_BYTES + start
-                return memory[at : at + length]
-            if word != END and (word != SKIP or left != self.capacity - at):
-                raise Damaged
-            self.held = 8 if word == END else left
-            if word == END:
-                raise Ended
-            self.release()
 
     def is_last(self):
         """Whether nothing was published after the message in hand."""
-        return self.written.value == self.own + self.held & SKIP
+        return self._is_unchanged()
 
     def release(self):
         """The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
         same. Room is given back an eighth of the ring at a time."""
         if self.held:
-            if fence:
-                fence()
-            self.taken.value = self.own = self.own + self.held & SKIP
+            is_ordered or fence()
+            self.words[TAKEN] = self.own = self.own + self.held & WORD
             self.held = 0
-            if (self.own - self.given) % 2**32 >= self.capacity // 8:
-                self._tell()
+            if self.own - self.given & WORD > self.mask >> 3:
+                self._give_back()
 
     def close(self):
         self.release()
-        self._tell()
+        self._give_back()
         super().close()
+
+    def _give_back(self):
+        is_ordered or fence()
+        self.words[ROOM] = self.given = self.own
+        self._notify()
+
+    def _peer_word(self):
+        return self._header(self.own + self.held)
 
 
 def offer(socket, capacity, kind, wait=FUTEX):
@@ -362,18 +391,18 @@ def offer(socket, capacity, kind, wait=FUTEX):
     events = [libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK) for _ in range(2)]
     end = kind(file, capacity, wait, events)
     fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    socket.sendmsg([bytes([1 - kind.role])], [(sockets.SOL_SOCKET, sockets.SCM_RIGHTS, array.array("i", [file, *events]))])
+    sockets.send_fds(socket, [bytes([1 - kind.role])], [file, *events])
     return end
 
 
 def accept(socket, wait=FUTEX):
     """Opens the end that was offered: a Sender or a Receiver."""
-    role, control, _, _ = socket.recvmsg(1, sockets.CMSG_SPACE(12))
-    if not role or not control:
+    role, files, _, _ = sockets.recv_fds(socket, 1, 3)
+    if not role or len(files) != 3:
         raise EOFError("no ring was offered")
-    shared, peer, own = array.array("i", control[0][2])
+    shared, peer, own = files
     if not fcntl.fcntl(shared, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
         raise OSError(errno.EPROTO, "the other process could shorten this memory")
     file = os.open(f"/proc/self/fd/{shared}", os.O_RDWR | os.O_CLOEXEC)  # a description of its own, for a lock of its own
     os.close(shared)
-    return (Sender, Receiver)[role[0]](file, 0, wait, (own, peer))
+    return (Sender, Receiver)[role[0] & 1](file, 0, wait, (own, peer))

@@ -1,4 +1,5 @@
 //! The ring, as programs use it.
 
+mod bits;
 mod ends;
 mod rings;
