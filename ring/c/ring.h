@@ -42,7 +42,8 @@ enum {
     RING_HEAD_BYTES = 4096,
     RING_LINE = 128,           /* CPUs fetch cache lines in pairs */
     RING_ALIGN_FROM = 1024,    /* messages of at least so many bytes begin at a multiple of 64 */
-    RING_PAUSES = 256,         /* most that a receiver waits for a stream to run ahead: two microseconds or so */
+    RING_PAUSES = 1024,        /* most that a receiver waits for a stream to run ahead: ten microseconds or so */
+    RING_TRIES = 1024,         /* one whose messages come one by one tries such a wait as seldom */
     RING_POLLS = 100,          /* looks before a sleep: some microseconds */
     RING_SPIN_POLLS = 1 << 16, /* looks before a spinning end asks whether the other one is there: some milliseconds */
     RING_SLEEP_MS = 250        /* a sleeping end asks as often */
@@ -80,7 +81,7 @@ struct ring_end {
     uint32_t seen;          /* the word that the other end writes, as last read: `room`; the receiver: the next header, 0 */
     uint32_t first;         /* the sender: the header at `given`, which is written last; */
     uint32_t limit;         /* up to here there is room in one piece */
-    uint32_t streak;        /* the receiver: messages since it had to wait; */
+    uint32_t streak, alone; /* messages since the receiver had to wait; how often it was one alone */
     uint32_t usual, whole;  /* the length that came last, and the bytes of its record */
     uint32_t needs_fence;
     enum ring_role role;
@@ -303,17 +304,23 @@ static inline uint32_t ring_parse_(const struct ring_end *end, uint32_t position
     return *length <= left - *start ? ring_whole_(*start, *length) : 0;
 }
 
+/* Before a wait for a message. A stream is faster if the two ends are not at the same cache line: the more messages came since the last
+   wait, the longer. An answer to a request comes alone, and at once. */
+static inline void ring_look_away_(struct ring_end *end) {
+    end->alone = end->streak > 1 ? 0 : end->alone + 1;
+    uint32_t pauses = end->alone % RING_TRIES || end->wait == RING_NOWAIT ? 0 : end->streak < RING_PAUSES / 64 ? end->streak * 64 : RING_PAUSES;
+    while (pauses-- > 0) ring_pause_();
+    end->streak = 0;
+}
+
 /* For what is not a small message that is there. */
 RING_COLD_ enum ring_result ring_peek_slowly_(struct ring_end *end, const void **payload, size_t *bytes) {
     for (;;) {
         /* Read once: the other process could change it after it was checked. */
         uint32_t header = atomic_load_explicit(ring_header_(end, end->own), memory_order_acquire), start, length;
         if (header == 0) {
-            /* The sender may wait for more than an eighth; and in a stream, which is faster if the two ends are not at the same cache
-               line, this end looks away as many times as it had messages. */
-            if (end->given != end->own) ring_give_back_(end);
-            for (uint32_t pause = 1; pause < end->streak && pause < RING_PAUSES; pause++) ring_pause_();
-            end->streak = 0;
+            if (end->given != end->own) ring_give_back_(end); /* the sender may wait for more than an eighth */
+            ring_look_away_(end);
             enum ring_result result = ring_wait_(end);
             if (result != RING_OK) return result;
             continue;

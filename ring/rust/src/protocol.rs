@@ -21,10 +21,8 @@ pub const HEAD_BYTES: usize = 4096;
 const ALIGN_FROM: u32 = 1024;
 /// Most pauses in which a receiver waits for a stream to run ahead: ten microseconds or so.
 const PAUSES: u32 = 1024;
-/// A receiver that gets message by message tries such a wait once in so many: the sender may be slow only because both are at the same line.
+/// One whose messages come one by one tries such a wait as seldom: perhaps they do because both ends are at the same cache line.
 const TRIES: u32 = 1024;
-/// A header and its bytes, which no record has.
-const NONE: (u32, u32) = (0, u32::MAX);
 /// Beside the largest message, which lies at the first byte: what is before it, and the header behind it.
 const BESIDE: u32 = 64 + 8;
 /// A header is 0 (no record yet), the length of a message plus 1, or:
@@ -393,11 +391,11 @@ impl<P: Port> Sender<P> {
     #[inline]
     pub fn publish(&mut self) {
         let end = &mut self.end;
-        let (first, own, given) = (self.first, end.own, end.given);
-        if given != own {
-            end.header(own).store(0, Relaxed);
-            end.header(given).store(first, Release);
-            end.given = own;
+        let (next, header, first) = (end.header(end.own), end.header(end.given), self.first);
+        if end.given != end.own {
+            end.given = end.own;
+            next.store(0, Relaxed);
+            header.store(first, Release);
             end.tell(Role::Receiver);
         }
     }
@@ -482,11 +480,12 @@ impl<P: Port> Sender<P> {
     #[inline]
     fn put(&mut self, header: u32, bytes: u32) {
         let end = &mut self.end;
-        match end.own == end.given {
+        let own = end.own;
+        end.own = own.wrapping_add(bytes);
+        match own == end.given {
             true => self.first = header,
-            false => end.header(end.own).store(header, Relaxed),
+            false => end.header(own).store(header, Relaxed),
         }
-        end.own = end.own.wrapping_add(bytes);
     }
 }
 
@@ -515,8 +514,8 @@ pub struct Receiver<P: Port> {
     end: End<P>,
     /// Where the record behind the message in hand begins; `own`: none is in hand.
     next: u32,
-    /// The header that came last, and the bytes of its record, if its message is right behind: the next one is likely the same, and a
-    /// branch that is predicted needs not wait for the header to come.
+    /// Length of the last message right behind its header, bytes of its record. The next one's is likely the same, and a branch that is
+    /// predicted needs not wait for the header to come.
     usual: (u32, u32),
     /// Messages since it had to wait, and how often it was one alone.
     streak: u32,
@@ -534,7 +533,7 @@ impl<P: Port> Receiver<P> {
     pub unsafe fn new(head: *const Head, bytes: *mut u8, capacity: u32, port: P) -> Result<Self, Error> {
         let end = End::new(head, bytes, capacity, Role::Receiver, port)?;
         let own = end.own;
-        Ok(Self { end, next: own, usual: NONE, streak: 0, alone: 0 })
+        Ok(Self { end, next: own, usual: (0, 8), streak: 0, alone: 0 })
     }
 
     pub fn port(&self) -> &P {
@@ -552,17 +551,20 @@ impl<P: Port> Receiver<P> {
             // Read once: the other process could change it after the checks.
             let header = self.end.header(self.end.own).load(Acquire);
             let (at, left) = self.end.place(self.end.own);
-            let (usual, whole) = self.usual;
-            let (start, length) = if header == usual && whole <= left {
-                self.next = self.end.own.wrapping_add(whole);
-                (4, header - 1)
-            } else if let Some(found) = self.another(header)? {
+            let length = header.wrapping_sub(1);
+            let (start, length) = if length <= left - 4 {
+                if length != self.usual.0 {
+                    self.usual = (length, whole(4, length));
+                }
+                self.next = self.end.own.wrapping_add(self.usual.1);
+                (4, length)
+            } else if let Some(found) = self.seldom(header)? {
                 found
             } else {
                 continue;
             };
+            let message = self.end.bytes.wrapping_add((at + start) as usize);
             // SAFETY: it ends before the end of the bytes.
-            let message = unsafe { self.end.bytes.add((at + start) as usize) };
             return Ok(unsafe { slice::from_raw_parts(message, length as usize) });
         }
     }
@@ -623,9 +625,9 @@ impl<P: Port> Receiver<P> {
         }
     }
 
-    /// A header that is not the usual one. Of 0 and of marks no message comes: look again.
-    #[inline(never)]
-    fn another(&mut self, header: u32) -> Result<Option<(u32, u32)>, Error> {
+    /// A header that is not that of a message right behind it. Of 0 and of marks no message comes: look again.
+    #[cold]
+    fn seldom(&mut self, header: u32) -> Result<Option<(u32, u32)>, Error> {
         if header == 0 {
             return self.wait_for_message().map(|_| None);
         }
@@ -636,10 +638,7 @@ impl<P: Port> Receiver<P> {
         };
         self.next = self.end.own.wrapping_add(bytes);
         match (found, header) {
-            (Some((start, length, whole)), _) => {
-                self.usual = if start == 4 { (header, whole) } else { NONE };
-                Ok(Some((start, length)))
-            }
+            (Some((start, length, _)), _) => Ok(Some((start, length))),
             (None, END) => Err(Error::Ended),
             (None, _) => {
                 self.release();
@@ -648,8 +647,8 @@ impl<P: Port> Receiver<P> {
         }
     }
 
-    /// A stream is faster if the two ends are not at the same cache line: looks away as many times as bytes came. An answer to a request
-    /// comes alone, and at once.
+    /// A stream is faster if the two ends are not at the same cache line: looks away before, the longer the more messages came since the
+    /// last wait. An answer to a request comes alone, and at once.
     #[cold]
     fn wait_for_message(&mut self) -> Result<u32, Error> {
         self.give_back(); // the sender may wait for more than an eighth
