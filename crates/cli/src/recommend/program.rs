@@ -121,8 +121,9 @@ const FAMILIES: &[(&str, &str, &[Piece])] = &[
 
 /// Larger messages pass through a ring in several pieces, so that the copies at both ends overlap.
 const PIECE_BYTES: u64 = 64 << 10;
-/// Bytes of a ring: small enough for a core's L2 cache.
-pub(super) const RING_BYTES: u64 = 512 << 10;
+/// Bytes of a ring: more than a core's L2 cache, from which the other core would have to fetch each line. (Half a MiB: 2 to 3 times as
+/// long for 64 bytes.)
+pub(super) const RING_BYTES: u64 = 4 << 20;
 
 impl Program {
     /// The program for a mechanism; `None` without a template.
