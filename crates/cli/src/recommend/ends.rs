@@ -89,6 +89,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (is(&["posix-mq", "sysv-msgq", "unix-dgram", "file"]), "unnoticed", "noticed"),
         // Whether NAME is a number.
         (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
+        // Whether the sender looks in long pauses if the receiver is there.
+        (is_connected || is(&["fifo", "unix-dgram"]), "watched", "unwatched"),
         (binds_link || polls && is_receiver && !is(&["tcp"]), "binds", "unbound"),
     ];
     let alone = [
@@ -101,6 +103,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (is(&["file"]), "file"),
         // Receivers that compete see the numbers of a sender rise.
         (!is(&["file"]), "ordered"),
+        (is(&["unix-dgram"]), "dgram"),
         (is_unix, "unix"),
         (is_connected, "connected"),
         // It waits in poll(2) for one descriptor of the link.
@@ -108,6 +111,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         // It removes a queue or a folder that is empty.
         (if is_receiver { !is_shared } else { is_shared && question.senders == 1 }, "empties"),
         (if is_receiver { !is_shared } else { is_broadcast }, "locks"),
+        // It asks how much is unread.
+        (!is_receiver || !is_shared, "unread"),
     ];
     let one_of = pairs.into_iter().map(|(holds, yes, no)| if holds { yes } else { no });
     one_of.chain(alone.into_iter().filter_map(|(holds, name)| holds.then_some(name))).collect()

@@ -2,6 +2,7 @@
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
 mod crashes;
+mod notices;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -89,7 +90,7 @@ impl Pair {
     /// Writes and compiles the programs of two languages; `None` where one of them cannot be had with this mechanism.
     fn new(lab: &Lab, spec: &'static str, code: [&str; 2], bytes: u64, words: &[&str]) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 64;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let is_reply = words.contains(&"request-reply");
         let figures = CaseRecord { block_bytes: bytes, ..case(spec, 900, 900) };
         let figures = if is_reply { CaseRecord { workload: Workload::PingPong, ..figures } } else { figures };
@@ -107,6 +108,8 @@ impl Pair {
         let [sender, receiver] = [("sender", code[0]), ("receiver", code[1])]
             .map(|(role, language)| command(lab, &folder, role, language));
         let own = format!("hosepipe-pair-{}-{number}", std::process::id());
+        // Ports and keys are few.
+        let number = number % 64;
         let name = match spec {
             // Ports below those that the system gives out, with room for links.
             "tcp" => (20_000 + std::process::id() % 20 * 512 + number * 8).to_string(),

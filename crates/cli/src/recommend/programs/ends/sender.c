@@ -49,25 +49,22 @@ static void number_message(uint64_t id, long number) {
 @reply     if (BYTES > 8 && memcmp(answer, (char *)answer + 8, BYTES > 8 ? BYTES - 8 : 0) != 0) return false;
 @reply     return BYTES < 8 || got >> 40 != sent >> 40 || got < sent;
 @reply }
-/* Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@onelink static Sender to;
+@links static Sender to[LINKS];
+@unwatched /* Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@watched /* Sleeps until a {what} is due, counted from 0; one that is late begins at once. In a long pause it looks whether the other ends are there:
+@watched    the first send to one that died may succeed (tcp). */
 static void wait_until_due(const struct timespec *began, long number, long rate) {
-    long long ns = began->tv_nsec + number % rate * 1000000000LL / rate;
-    struct timespec now, due = {began->tv_sec + number / rate + ns / 1000000000, ns % 1000000000};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > due.tv_sec || (now.tv_sec == due.tv_sec && now.tv_nsec >= due.tv_nsec)) return; /* else a timer is set all the same */
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {}
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        double left = began->tv_sec - now.tv_sec + (began->tv_nsec - now.tv_nsec) / 1e9 + (double)number / rate;
+        if (left <= 0) return;
+        usleep((left < 0.25 ? left : 0.25) * 1e6 + 1);
+@watched @onelink         if (left > 0.25) reopen_if_gone(&to);
+@watched @links         for (int i = 0; left > 0.25 && i < LINKS; i++) reopen_if_gone(&to[i]);
+    }
 }
-
-@connected @stream /* A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp). */
-@connected @stream static void watch_in_pause(Sender *to, int links, const struct timespec *began, long number, long rate) {
-@connected @stream     struct timespec now;
-@connected @stream     for (;;) {
-@connected @stream         clock_gettime(CLOCK_MONOTONIC, &now);
-@connected @stream         if (now.tv_sec - began->tv_sec + (now.tv_nsec - began->tv_nsec) / 1e9 + 0.4 > (double)number / rate) return;
-@connected @stream         usleep(400000);
-@connected @stream         for (int i = 0; i < links; i++) if (has_gone(&to[i])) open_again(&to[i]);
-@connected @stream     }
-@connected @stream }
 
 int main(int argc, char **argv) {
     char *rest = "";
@@ -82,15 +79,11 @@ int main(int argc, char **argv) {
     memset(mark, 0xFF, sizeof mark);
     signal(SIGPIPE, SIG_IGN); /* a write to a dead receiver fails instead */
 
-@onelink     static Sender to;
 @onelink     open_sender(&to, name);
-@links     static Sender to[LINKS];
 @links     for (int i = 0; i < LINKS; i++) open_sender(&to[i], link_name(i));
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);
     for (long number = 0; number < count; number++) {
-@connected @stream @onelink         if (rate && rate <= 2) watch_in_pause(&to, 1, &began, number, rate);
-@connected @stream @links         if (rate && rate <= 2) watch_in_pause(to, LINKS, &began, number, rate);
         if (rate) wait_until_due(&began, number, rate);
         number_message(id, number);
 @onelink         send_message(&to, message);

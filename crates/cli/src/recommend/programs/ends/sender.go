@@ -125,14 +125,14 @@ func run(count, rate uint64, name string) time.Duration {
 		if rate > 0 {
 			// Counted from the begin: one that is late begins at once.
 			due := began.Add(time.Duration(float64(number) / float64(rate) * 1e9))
-@connected @stream 			// A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp).
-@connected @stream 			for rate <= 2 && time.Until(due) > 400*time.Millisecond {
-@connected @stream 				time.Sleep(400 * time.Millisecond)
-@connected @stream @onelink 				check(name, link.look())
-@connected @stream @links 				for _, link := range links {
-@connected @stream @links 					check(name, link.look())
-@connected @stream @links 				}
-@connected @stream 			}
+@watched 			// In a long pause it looks whether the other ends are there: the first send to one that died may succeed (tcp).
+@watched 			for time.Until(due) > 250*time.Millisecond {
+@watched 				time.Sleep(250 * time.Millisecond)
+@watched @onelink 				check(name, link.reopenIfGone())
+@watched @links 				for _, link := range links {
+@watched @links 					check(name, link.reopenIfGone())
+@watched @links 				}
+@watched 			}
 			time.Sleep(time.Until(due))
 		}
 		fill(message, id, number)

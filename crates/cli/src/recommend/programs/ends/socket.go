@@ -63,16 +63,16 @@ func isDeath(err error) bool {
 @sender 	return err
 @sender }
 @sender 
-@stream @sender // The receiver sends nothing before the end, so what there is to read says that it has died: then this waits for the next.
-@stream @sender func (s *sender) look() error {
-@stream @sender 	s.SetReadDeadline(time.Now().Add(time.Millisecond))
-@stream @sender 	_, err := s.Read(make([]byte, 1))
-@stream @sender 	if s.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrDeadlineExceeded) {
-@stream @sender 		return nil
-@stream @sender 	}
-@stream @sender 	return s.openAgain()
-@stream @sender }
-@stream @sender 
+@sender // The receiver sends nothing now: what there is to read is its end.
+@sender func (s *sender) reopenIfGone() error {
+@sender 	s.SetReadDeadline(time.Now().Add(time.Millisecond))
+@sender 	_, err := s.Read(make([]byte, 1))
+@sender 	if s.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrDeadlineExceeded) {
+@sender 		return nil
+@sender 	}
+@sender 	return s.openAgain()
+@sender }
+@sender 
 @sender // A message goes whole to one receiver.
 @sender func (s *sender) send(message []byte) error {
 @sender 	for {
