@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -22,28 +23,29 @@ use crate::common::programs::{has, python};
 use crate::common::{Lab, files_in, signal, until};
 
 const BYTES: u64 = 200;
-/// Mechanisms of pairs.
-const ALL: [&str; 9] = [
-    "fifo",
-    "unix-stream",
-    "unix-seqpacket",
-    "unix-dgram",
-    "tcp",
-    "file",
-    "posix-mq",
-    "sysv-msgq",
-    "shm-ring:wait=futex",
-];
-/// The mechanisms whose programs promise this, as the table of promises has it.
-fn promise(must: &str) -> Vec<&'static str> {
-    let table: toml::Table =
-        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table");
-    let keeps = |spec: &&str| {
-        let rows = table["mechanism"].as_array().expect("rows");
-        let row = rows.iter().find(|row| row["name"].as_str() == spec.split(':').next()).expect("a row");
-        row["keeps"].as_array().expect("words").iter().any(|word| word.as_str() == Some(must))
+
+/// The mechanisms of pairs whose row in the table of promises is so.
+fn mechanisms(is_so: impl Fn(&toml::Table) -> bool) -> Vec<&'static str> {
+    static TABLE: LazyLock<toml::Table> = LazyLock::new(|| {
+        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table")
+    });
+    let rows = TABLE["mechanism"].as_array().expect("rows").iter().map(|row| row.as_table().expect("a row"));
+    let spec = |row: &'static toml::Table| match row["name"].as_str().expect("a name") {
+        "shm-ring" => "shm-ring:wait=futex",
+        name => name,
     };
-    let found: Vec<&str> = ALL.into_iter().filter(keeps).collect();
+    rows.filter(|row| is_so(row)).map(spec).collect()
+}
+
+/// All mechanisms of pairs.
+fn all() -> Vec<&'static str> {
+    mechanisms(|_| true)
+}
+
+/// The mechanisms whose programs promise this.
+fn promise(must: &str) -> Vec<&'static str> {
+    let keeps = |row: &toml::Table| row["keeps"].as_array().expect("words").contains(&must.into());
+    let found = mechanisms(keeps);
     assert!(!found.is_empty(), "{must}");
     found
 }
@@ -240,7 +242,7 @@ fn languages<'a>(all: &[&'a str]) -> Vec<&'a str> {
 fn the_ends_are_of_any_two_languages() {
     let lab = Lab::new();
     let here = languages(&["c", "rust", "python", "go", "java"]);
-    for spec in ALL {
+    for spec in all() {
         let mut tried = 0;
         for (at, sends) in here.iter().enumerate() {
             let receives = here[(at + 1) % here.len()];
@@ -272,7 +274,7 @@ impl Pair {
 #[test]
 fn there_and_back_each_reply_is_its_request() {
     let lab = Lab::new();
-    for spec in ALL {
+    for spec in all() {
         for code in [["c", "python"], ["rust", "c"], ["python", "rust"]] {
             let words = ["--pattern", "request-reply"];
             if let Some(pair) = Pair::new(&lab, spec, code, BYTES, &words) {
@@ -285,7 +287,7 @@ fn there_and_back_each_reply_is_its_request() {
 #[test]
 fn messages_of_any_size_are_whole() {
     let lab = Lab::new();
-    for spec in ALL {
+    for spec in all() {
         for bytes in [1, 3, 8, 4096, 6000] {
             let code = if bytes == 3 { ["python", "c"] } else { ["c", "python"] };
             let pair = Pair::new(&lab, spec, code, bytes, &[]).expect("programs");
@@ -300,7 +302,7 @@ fn messages_of_any_size_are_whole() {
 fn several_ends_share_the_messages_as_asked() {
     let lab = Lab::new();
     let languages = [["c", "python"], ["python", "c"], ["rust", "rust"]];
-    for (at, spec) in ALL.into_iter().enumerate() {
+    for (at, spec) in all().into_iter().enumerate() {
         let code = languages[at % 3];
         let count = if spec == "file" { 12 } else { 400 };
         let ask = |words: &[&str]| Pair::new(&lab, spec, code, BYTES, words).expect("programs");

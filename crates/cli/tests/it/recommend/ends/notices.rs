@@ -12,7 +12,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
 
-use super::{ALL, BYTES, Pair, languages, messages, output, promise, well};
+use super::{BYTES, Pair, all, languages, messages, output, promise, well};
 use crate::common::{Lab, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,7 +104,7 @@ fn a_sender_notices_in_a_pause_that_its_receiver_died() {
 fn a_second_receiver_is_refused() {
     let lab = Lab::new();
     let mut pairs = Vec::new();
-    for spec in ALL {
+    for spec in all() {
         for language in languages(&["c", "rust", "python", "go", "java"]) {
             pairs.extend(Pair::new(&lab, spec, [language; 2], BYTES, &[]));
         }
