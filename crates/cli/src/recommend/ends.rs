@@ -15,6 +15,9 @@ static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/recommend/prog
 /// Messages that a pipe keeps whole (PIPE_BUF), in bytes.
 const PIPE_BUF: u64 = 4096;
 
+/// Mechanisms over which an end that waits does not see that the other one dies.
+const UNNOTICED: [&str; 4] = ["posix-mq", "sysv-msgq", "unix-dgram", "file"];
+
 fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
     TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
 }
@@ -50,7 +53,9 @@ pub(super) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
 
 fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage) -> Option<Program> {
     let frame = template(if role == Role::Sender { "sender" } else { "receiver" }, language)?;
-    let text = frame.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
+    // What both frames of a language need is in one file.
+    let text = frame.replace("@@both\n", template("both", language).unwrap_or_default());
+    let text = text.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
     let mut program = Program { role, template: String::new(), language, library: library(spec, language) };
     program.template = filled(&text, &conditions(spec, question, role), &values(spec, question, &program));
     Some(program)
@@ -85,8 +90,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (polls, "poll", "blocking"),
         // Pipes keep messages whole up to PIPE_BUF.
         (question.message.0 > PIPE_BUF, "large", "whole"),
-        // Whether an end sees that the other one dies.
-        (is(&["posix-mq", "sysv-msgq", "unix-dgram", "file"]), "unnoticed", "noticed"),
+        (is(&UNNOTICED), "unnoticed", "noticed"),
         // Whether NAME is a number.
         (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
         // Whether the sender looks in long pauses if the receiver is there.
@@ -97,6 +101,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (!is_receiver || is_reply, "sends"),
         (is_receiver || is_reply, "receives"),
         (is_broadcast, "broadcast"),
+        // A timer interrupts calls that wait.
+        (is_receiver || is_reply && is(&UNNOTICED), "ticks"),
         (is(&["unix-stream"]), "unixstream"),
         (is(&["unix-seqpacket"]), "seqpacket"),
         (is(&["tcp"]), "tcp"),

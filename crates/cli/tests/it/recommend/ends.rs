@@ -2,6 +2,7 @@
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
 mod crashes;
+mod formatted;
 mod notices;
 
 use std::fs;

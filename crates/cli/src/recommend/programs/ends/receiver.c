@@ -29,8 +29,6 @@ enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @manysenders enum { SENDERS = {senders}, SEEN_MAX = 8 * SENDERS };
 @onesender enum { SENDERS = 1, SEEN_MAX = 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
-/* A short message has the first bytes of the word, and its number begins again before all their bits are 1. */
-#define NUMBERS ((1ULL << 8 * (BYTES < 5 ? BYTES : 5)) - 1)
 #define MARK (BYTES < 8 ? (1ULL << 8 * BYTES % 64) - 1 : ~0ULL)
 static _Alignas(4096) uint64_t message[WORDS];
 static const char *name = "{NAME}";
@@ -67,13 +65,9 @@ static struct timespec began, ended; /* when the first and the last message came
 @poll @numbered     ask = socket(AF_INET, SOCK_DGRAM, 0);
 @poll     if (ask < 0 || bind(ask, (struct sockaddr *)&at, sizeof at)) err(1, "bind %s.ask", link);
 @poll }
+@@both
 @@mechanism
 
-@links static const char *link_name(int i) {
-@links     char *link;
-@links @path     return asprintf(&link, "%s.%d", name, i) < 0 ? err(1, "%s", name), name : link;
-@links @numbered     return asprintf(&link, "%d", atoi(name) + i) < 0 ? err(1, "%s", name), name : link;
-@links }
 /* The copies of the word are equal, and a sender's numbers follow one another. */
 static void check_message(uint64_t word) {
     static struct { uint64_t id, due; } seen[SEEN_MAX]; /* of each sender seen lately: the number that is due */

@@ -21,8 +21,6 @@
 
 enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
-/* A short message has the first bytes of the word, and its number begins again before all their bits are 1. */
-#define NUMBERS ((1ULL << 8 * (BYTES < 5 ? BYTES : 5)) - 1)
 static _Alignas(4096) uint64_t message[WORDS], mark[WORDS];
 @reply static _Alignas(4096) uint64_t answer[WORDS];
 static const char *name = "{NAME}";
@@ -32,13 +30,9 @@ static const char *name = "{NAME}";
 @binds     _exit(128 + number);
 @binds }
 
+@@both
 @@mechanism
 
-@links static const char *link_name(int i) {
-@links     char *link;
-@links @path     return asprintf(&link, "%s.%d", name, i) < 0 ? err(1, "%s", name), name : link;
-@links @numbered     return asprintf(&link, "%d", atoi(name) + i) < 0 ? err(1, "%s", name), name : link;
-@links }
 static void number_message(uint64_t id, long number) {
     uint64_t word = htole64(number % NUMBERS | id << 40);
     for (int i = 0; i < WORDS; i++) message[i] = word;
