@@ -1,6 +1,7 @@
 //! The two programs that `recommend` prints for two ends: in each language with others, several of an end, an end that is killed at any
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
+mod columns;
 mod crashes;
 mod formatted;
 mod notices;
@@ -25,28 +26,27 @@ use crate::common::{Lab, files_in, signal, until};
 
 const BYTES: u64 = 200;
 
-/// The mechanisms of pairs whose row in the table of promises is so.
-fn mechanisms(is_so: impl Fn(&toml::Table) -> bool) -> Vec<&'static str> {
+/// The table of promises: the mechanisms of pairs, and the row of each.
+fn table() -> impl Iterator<Item = (&'static str, &'static toml::Table)> {
     static TABLE: LazyLock<toml::Table> = LazyLock::new(|| {
         toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table")
     });
     let rows = TABLE["mechanism"].as_array().expect("rows").iter().map(|row| row.as_table().expect("a row"));
-    let spec = |row: &'static toml::Table| match row["name"].as_str().expect("a name") {
-        "shm-ring" => "shm-ring:wait=futex",
-        name => name,
-    };
-    rows.filter(|row| is_so(row)).map(spec).collect()
+    rows.map(|row| match row["name"].as_str().expect("a name") {
+        "shm-ring" => ("shm-ring:wait=futex", row),
+        name => (name, row),
+    })
 }
 
 /// All mechanisms of pairs.
 fn all() -> Vec<&'static str> {
-    mechanisms(|_| true)
+    table().map(|(spec, _)| spec).collect()
 }
 
 /// The mechanisms whose programs promise this.
 fn promise(must: &str) -> Vec<&'static str> {
     let keeps = |row: &toml::Table| row["keeps"].as_array().expect("words").contains(&must.into());
-    let found = mechanisms(keeps);
+    let found: Vec<_> = table().filter(|(_, row)| keeps(row)).map(|(spec, _)| spec).collect();
     assert!(!found.is_empty(), "{must}");
     found
 }
