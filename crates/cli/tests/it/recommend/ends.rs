@@ -8,16 +8,17 @@ mod notices;
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use model::{CaseRecord, Workload};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::programs::compiled;
 use super::{case, record};
@@ -58,6 +59,8 @@ struct Pair {
     receiver: Vec<String>,
     name: String,
     folder: PathBuf,
+    /// The programs it has started.
+    started: Mutex<Vec<OwnedFd>>,
 }
 
 /// What a program that has ended said on standard output, if it ended well.
@@ -120,7 +123,7 @@ impl Pair {
             "posix-mq" => format!("/{own}"),
             _ => "meeting".to_owned(),
         };
-        Some(Self { spec, sender, receiver, name, folder })
+        Some(Self { spec, sender, receiver, name, folder, started: Mutex::default() })
     }
 
     fn start(&self, command: &[String], count: u64, rate: u64) -> Child {
@@ -129,10 +132,13 @@ impl Pair {
         start.current_dir(&self.folder);
         start.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         // A program that was just copied is busy while another test forks.
-        until("it starts", Duration::from_secs(5), || match start.spawn() {
+        let child = until("it starts", Duration::from_secs(5), || match start.spawn() {
             Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy => None,
             started => Some(started.expect("it starts")),
-        })
+        });
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("it was started");
+        self.started.lock().expect("no panic").push(pidfd);
+        child
     }
 
     fn start_sender(&self, count: u64, rate: u64) -> Child {
@@ -177,7 +183,11 @@ impl Pair {
 }
 
 impl Drop for Pair {
+    /// A test that failed leaves no program: one that waits for another would do so for ever.
     fn drop(&mut self) {
+        for pidfd in self.started.lock().iter().flat_map(|started| started.iter()) {
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+        }
         self.remove();
     }
 }
