@@ -91,6 +91,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         // Pipes keep messages whole up to PIPE_BUF.
         (question.message.0 > PIPE_BUF, "large", "whole"),
         (is(&UNNOTICED), "unnoticed", "noticed"),
+        // Whether a message is written and checked where both ends reach it.
+        (is(&["shm-ring"]) && !is_reply, "inplace", "copied"),
         // Whether NAME is a number.
         (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
         // Whether the sender looks in long pauses if the receiver is there.

@@ -21,7 +21,8 @@
 
 enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
-static _Alignas(4096) uint64_t message[WORDS], mark[WORDS];
+@copied static _Alignas(4096) uint64_t message[WORDS];
+static _Alignas(4096) uint64_t mark[WORDS];
 @reply static _Alignas(4096) uint64_t answer[WORDS];
 static const char *name = "{NAME}";
 @binds static const char *bound; /* the name of a socket, removed at the end, and where a signal ends the program */
@@ -33,9 +34,10 @@ static const char *name = "{NAME}";
 @@both
 @@mechanism
 
-static void number_message(uint64_t id, long number) {
+static void number_message(char *bytes, uint64_t id, long number) {
     uint64_t word = htole64(number % NUMBERS | id << 40);
-    for (int i = 0; i < WORDS; i++) message[i] = word;
+    for (int at = 0; at < BYTES / 8 * 8; at += 8) memcpy(bytes + at, &word, 8);
+    memcpy(bytes + BYTES / 8 * 8, &word, BYTES % 8);
 }
 @reply /* A reply that was meant for a client before this one, or for an earlier request that was sent twice. */
 @reply static bool is_left_over(void) {
@@ -79,10 +81,15 @@ int main(int argc, char **argv) {
     clock_gettime(CLOCK_MONOTONIC, &began);
     for (long number = 0; number < count; number++) {
         if (rate) wait_until_due(&began, number, rate);
-        number_message(id, number);
-@onelink         send_message(&to, message);
-@links @compete         send_message(&to[number % LINKS], message); /* in turn */
-@links @broadcast         for (int i = 0; i < LINKS; i++) send_message(&to[i], message);
+@copied         number_message((char *)message, id, number);
+@copied @onelink         send_message(&to, message);
+@copied @links @compete         send_message(&to[number % LINKS], message); /* in turn */
+@copied @links @broadcast         for (int i = 0; i < LINKS; i++) send_message(&to[i], message);
+@inplace @onelink         number_message(reserve_message(&to), id, number);
+@inplace @onelink         ring_commit(&to.ring, BYTES);
+@inplace @compete         number_message(reserve_message(&to[number % LINKS]), id, number); /* in turn */
+@inplace @compete         ring_commit(&to[number % LINKS].ring, BYTES);
+@inplace @broadcast         for (int i = 0; i < LINKS; ring_commit(&to[i++].ring, BYTES)) number_message(reserve_message(&to[i]), id, number);
 @reply         for (;;) {
 @reply             if (!receive_reply(&to, answer)) send_message(&to, message); /* the server has gone: the next one is asked */
 @reply             else if (memcmp(answer, message, BYTES) == 0) break;
