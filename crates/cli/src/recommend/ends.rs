@@ -57,7 +57,8 @@ fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage)
     let text = frame.replace("@@both\n", template("both", language).unwrap_or_default());
     let text = text.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
     let mut program = Program { role, template: String::new(), language, library: library(spec, language) };
-    program.template = filled(&text, &conditions(spec, question, role), &values(spec, question, &program));
+    program.template =
+        filled(&text, &conditions(spec, question, role, language), &values(spec, question, &program));
     Some(program)
 }
 
@@ -68,7 +69,7 @@ pub(super) fn has_links(spec: &Spec, question: &Question) -> bool {
 }
 
 /// The conditions that are true.
-fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str> {
+fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLanguage) -> Vec<&'static str> {
     let is = |names: &[&str]| names.contains(&spec.mechanism.as_str());
     let is_reply = question.pattern == Pattern::RequestReply;
     let (is_receiver, polls) = (role == Role::Receiver, question.must.contains(&Must::Poll));
@@ -95,8 +96,14 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (is(&["shm-ring"]) && !is_reply, "inplace", "copied"),
         // Whether NAME is a number.
         (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
-        // Whether the sender looks in long pauses if the receiver is there.
-        (is_connected || is(&["fifo", "unix-dgram"]), "watched", "unwatched"),
+        // Whether the sender looks in long pauses if the receiver is there; a thread does so for rings in other languages.
+        (
+            is_connected
+                || is(&["fifo", "unix-dgram"])
+                || language == CodeLanguage::Rust && is(&["shm-ring"]),
+            "watched",
+            "unwatched",
+        ),
         (binds_link || polls && is_receiver && !is(&["tcp"]), "binds", "unbound"),
     ];
     let alone = [
