@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::{Pair, all, messages, output, table, well};
-use crate::common::{Lab, files_in, signal, until};
+use crate::common::{Lab, files_in, signal, state_of, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For so long a receiver is stopped that holds up the others.
@@ -45,6 +45,8 @@ fn held(pair: &Pair, number: usize, is_held: bool) -> Held {
     let (what, count) = (pair.what(), count(pair.spec));
     let mut receivers: Vec<Child> = (0..number).map(|_| pair.start_receiver(0)).collect();
     std::thread::sleep(READY);
+    let all_wait = || receivers.iter().all(|one| state_of(one.id()) == Some('S')).then_some(());
+    until(&what, PATIENCE, all_wait);
     signal(receivers[0].id(), Signal::STOP);
     let sender = pair.start_sender(count, 0);
     let began = Instant::now();
@@ -80,15 +82,17 @@ fn shares_are_as_equal_as_the_table_says() {
             let lines = pair.expect_run(count, 1, 3, 0);
             assert!(lines.iter().all(|line| messages(line) == count / 3), "{}: {lines:?}", pair.spec);
         }
-        // A message comes to the one that has waited longest.
+        // A message comes to the one that has waited longest. Where others use the CPUs, one may not be back in time: then once more.
         "while all wait" => {
-            let receivers: Vec<Child> = (0..3).map(|_| pair.start_receiver(0)).collect();
-            std::thread::sleep(READY);
-            well(&pair.what(), &output(pair.start_sender(90, 90)));
-            for one in receivers {
-                let line = well(&pair.what(), &output(one));
-                assert!((20..=40).contains(&messages(&line)), "{}: {line}", pair.spec);
-            }
+            let shares = || {
+                let receivers: Vec<Child> = (0..3).map(|_| pair.start_receiver(0)).collect();
+                std::thread::sleep(READY);
+                well(&pair.what(), &output(pair.start_sender(90, 90)));
+                let count = |one| messages(&well(&pair.what(), &output(one)));
+                receivers.into_iter().map(count).collect::<Vec<u64>>()
+            };
+            let are_equal = (0..5).any(|_| shares().iter().all(|share| (20..=40).contains(share)));
+            assert!(are_equal, "{}", pair.spec);
         }
         // Nothing is promised: one that is stopped has less.
         "no: whichever reads first" | "no: whichever looks first" => {
