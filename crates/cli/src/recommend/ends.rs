@@ -15,6 +15,9 @@ static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/recommend/prog
 /// Messages that a pipe keeps whole (PIPE_BUF), in bytes.
 const PIPE_BUF: u64 = 4096;
 
+/// Mechanisms over which an end that waits does not see that the other one dies.
+const UNNOTICED: [&str; 4] = ["posix-mq", "sysv-msgq", "unix-dgram", "file"];
+
 fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
     TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
 }
@@ -50,9 +53,12 @@ pub(super) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
 
 fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage) -> Option<Program> {
     let frame = template(if role == Role::Sender { "sender" } else { "receiver" }, language)?;
-    let text = frame.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
+    // What both frames of a language need is in one file.
+    let text = frame.replace("@@both\n", template("both", language).unwrap_or_default());
+    let text = text.replace("@@mechanism\n", mechanism_template(&spec.mechanism, language)?);
     let mut program = Program { role, template: String::new(), language, library: library(spec, language) };
-    program.template = filled(&text, &conditions(spec, question, role), &values(spec, question, &program));
+    program.template =
+        filled(&text, &conditions(spec, question, role, language), &values(spec, question, &program));
     Some(program)
 }
 
@@ -63,7 +69,7 @@ pub(super) fn has_links(spec: &Spec, question: &Question) -> bool {
 }
 
 /// The conditions that are true.
-fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str> {
+fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLanguage) -> Vec<&'static str> {
     let is = |names: &[&str]| names.contains(&spec.mechanism.as_str());
     let is_reply = question.pattern == Pattern::RequestReply;
     let (is_receiver, polls) = (role == Role::Receiver, question.must.contains(&Must::Poll));
@@ -85,22 +91,34 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         (polls, "poll", "blocking"),
         // Pipes keep messages whole up to PIPE_BUF.
         (question.message.0 > PIPE_BUF, "large", "whole"),
-        // Whether an end sees that the other one dies.
-        (is(&["posix-mq", "sysv-msgq", "unix-dgram", "file"]), "unnoticed", "noticed"),
+        (is(&UNNOTICED), "unnoticed", "noticed"),
+        // Whether a message is written and checked where both ends reach it.
+        (is(&["shm-ring"]) && !is_reply, "inplace", "copied"),
         // Whether NAME is a number.
         (is(&["tcp", "sysv-msgq"]), "numbered", "path"),
+        // Whether the sender looks in long pauses if the receiver is there; a thread does so for rings in other languages.
+        (
+            is_connected
+                || is(&["fifo", "unix-dgram"])
+                || language == CodeLanguage::Rust && is(&["shm-ring"]),
+            "watched",
+            "unwatched",
+        ),
         (binds_link || polls && is_receiver && !is(&["tcp"]), "binds", "unbound"),
     ];
     let alone = [
         (!is_receiver || is_reply, "sends"),
         (is_receiver || is_reply, "receives"),
         (is_broadcast, "broadcast"),
+        // A timer interrupts calls that wait.
+        (is_receiver || is_reply && is(&UNNOTICED), "ticks"),
         (is(&["unix-stream"]), "unixstream"),
         (is(&["unix-seqpacket"]), "seqpacket"),
         (is(&["tcp"]), "tcp"),
         (is(&["file"]), "file"),
         // Receivers that compete see the numbers of a sender rise.
         (!is(&["file"]), "ordered"),
+        (is(&["unix-dgram"]), "dgram"),
         (is_unix, "unix"),
         (is_connected, "connected"),
         // It waits in poll(2) for one descriptor of the link.
@@ -108,6 +126,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role) -> Vec<&'static str>
         // It removes a queue or a folder that is empty.
         (if is_receiver { !is_shared } else { is_shared && question.senders == 1 }, "empties"),
         (if is_receiver { !is_shared } else { is_broadcast }, "locks"),
+        // It asks how much is unread.
+        (!is_receiver || !is_shared, "unread"),
     ];
     let one_of = pairs.into_iter().map(|(holds, yes, no)| if holds { yes } else { no });
     one_of.chain(alone.into_iter().filter_map(|(holds, name)| holds.then_some(name))).collect()

@@ -124,31 +124,39 @@ impl<'a> ProgramRunner<'a> {
         Ok(CompiledProgram { runner: self, folder, commands, name, outside })
     }
 
-    /// A name for a run, and what it may leave outside of its folder: queues and shared memory.
+    /// A name for a run, and what it may leave outside of its folder: queues or shared memory.
     fn meeting(&self, spec: &Spec, is_pair: bool) -> io::Result<(String, Outside)> {
         let announcer = self.cleaner.announcer();
-        let queue = QueueName::random_name().to_string();
-        let QueueName::SystemV(key) = QueueName::random_key() else {
-            return Err(io::Error::other("no key for a queue"));
-        };
+        let queue = |name| TemporaryQueue::announced(announcer, name);
         // Replies have a name of their own, and so has each receiver with a link of its own.
         let links = self.question.receivers;
         let suffixes =
             [String::new(), ".back".to_owned()].into_iter().chain((0..links).map(|at| format!(".{at}")));
-        let names: Vec<String> = suffixes.map(|suffix| format!("{queue}{suffix}")).collect();
-        let keys = (0..=links.cast_signed()).map(|at| QueueName::SystemV(key.wrapping_add(at)));
-        let queues = names.iter().cloned().map(QueueName::posix).chain(keys);
-        let queues = queues.map(|name| TemporaryQueue::announced(announcer, name)).collect();
-        let shared = |name: &String| Path::new("/dev/shm").join(name.trim_start_matches('/'));
-        let memory = names.iter().map(|name| {
-            TemporaryPath::make(announcer, shared(name), |_| Ok::<_, io::Error>(())).map(|(path, ())| path)
-        });
-        let outside = Outside { _memory: memory.collect::<io::Result<_>>()?, queues };
+        let random = QueueName::random_name().to_string();
+        let names = suffixes.map(|suffix| format!("{random}{suffix}"));
+        let shared = |name: &str| Path::new("/dev/shm").join(name.trim_start_matches('/'));
+        let memory = |name: String| {
+            TemporaryPath::make(announcer, shared(&name), |_| Ok::<_, io::Error>(())).map(|(path, ())| path)
+        };
+        let mut outside = Outside { _memory: vec![], queues: vec![] };
         let name = match spec.mechanism.as_str() {
             "tcp" => free_ports(links + 1)?.to_string(),
-            "shm-ring" if is_pair => shared(&queue).display().to_string(),
-            "posix-mq" | "shm-ring" => queue,
-            "sysv-msgq" => key.to_string(),
+            "shm-ring" => {
+                outside._memory = names.map(memory).collect::<io::Result<_>>()?;
+                if is_pair { shared(&random).display().to_string() } else { random }
+            }
+            "posix-mq" => {
+                outside.queues = names.map(QueueName::posix).map(queue).collect();
+                random
+            }
+            "sysv-msgq" => {
+                let QueueName::SystemV(key) = QueueName::random_key() else {
+                    return Err(io::Error::other("no key for a queue"));
+                };
+                let keys = (0..=links.cast_signed()).map(|at| QueueName::SystemV(key.wrapping_add(at)));
+                outside.queues = keys.map(queue).collect();
+                key.to_string()
+            }
             _ => "meeting".to_owned(),
         };
         Ok((name, outside))

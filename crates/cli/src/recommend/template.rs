@@ -24,6 +24,12 @@ fn without_conditions<'t>(mut line: &'t str, conditions: &[&str]) -> Option<&'t 
     Some(line)
 }
 
+/// The order of rustfmt, which is that of the other languages, too: a module before what is in it, and before types.
+fn import_order(line: &str) -> Vec<(bool, &str)> {
+    let names = line.trim_end_matches(';').split("::");
+    names.map(|name| (!name.starts_with(char::is_lowercase), name)).collect()
+}
+
 /// A program whose lines that include headers or modules are sorted, in the place of the first of them, and without needless empty lines.
 pub(super) fn tidy(whole: &str, language: CodeLanguage) -> String {
     // The ring's header stays in its place, because macros before it configure it.
@@ -32,7 +38,7 @@ pub(super) fn tidy(whole: &str, language: CodeLanguage) -> String {
         facts.imports.iter().any(|import| line.starts_with(import)) && !line.ends_with("\"ring.h\"")
     };
     let mut imported: Vec<&str> = whole.lines().filter(|line| is_import(line)).collect();
-    imported.sort_unstable();
+    imported.sort_by_cached_key(|line| import_order(line));
     imported.dedup();
     let (mut text, mut blank) = (String::new(), 0);
     let mut add = |line: &str| {

@@ -1,19 +1,24 @@
 //! The two programs that `recommend` prints for two ends: in each language with others, several of an end, an end that is killed at any
 //! moment, both killed, between two containers, in one poll(2) with a socket.
 
+mod columns;
 mod crashes;
+mod formatted;
+mod notices;
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use model::{CaseRecord, Workload};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::programs::compiled;
 use super::{case, record};
@@ -21,28 +26,28 @@ use crate::common::programs::{has, python};
 use crate::common::{Lab, files_in, signal, until};
 
 const BYTES: u64 = 200;
-/// Mechanisms of pairs.
-const ALL: [&str; 9] = [
-    "fifo",
-    "unix-stream",
-    "unix-seqpacket",
-    "unix-dgram",
-    "tcp",
-    "file",
-    "posix-mq",
-    "sysv-msgq",
-    "shm-ring:wait=futex",
-];
-/// The mechanisms whose programs promise this, as the table of promises has it.
+
+/// The table of promises: the mechanisms of pairs, and the row of each.
+fn table() -> impl Iterator<Item = (&'static str, &'static toml::Table)> {
+    static TABLE: LazyLock<toml::Table> = LazyLock::new(|| {
+        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table")
+    });
+    let rows = TABLE["mechanism"].as_array().expect("rows").iter().map(|row| row.as_table().expect("a row"));
+    rows.map(|row| match row["name"].as_str().expect("a name") {
+        "shm-ring" => ("shm-ring:wait=futex", row),
+        name => (name, row),
+    })
+}
+
+/// All mechanisms of pairs.
+fn all() -> Vec<&'static str> {
+    table().map(|(spec, _)| spec).collect()
+}
+
+/// The mechanisms whose programs promise this.
 fn promise(must: &str) -> Vec<&'static str> {
-    let table: toml::Table =
-        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table");
-    let keeps = |spec: &&str| {
-        let rows = table["mechanism"].as_array().expect("rows");
-        let row = rows.iter().find(|row| row["name"].as_str() == spec.split(':').next()).expect("a row");
-        row["keeps"].as_array().expect("words").iter().any(|word| word.as_str() == Some(must))
-    };
-    let found: Vec<&str> = ALL.into_iter().filter(keeps).collect();
+    let keeps = |row: &toml::Table| row["keeps"].as_array().expect("words").contains(&must.into());
+    let found: Vec<_> = table().filter(|(_, row)| keeps(row)).map(|(spec, _)| spec).collect();
     assert!(!found.is_empty(), "{must}");
     found
 }
@@ -54,6 +59,8 @@ struct Pair {
     receiver: Vec<String>,
     name: String,
     folder: PathBuf,
+    /// The programs it has started.
+    started: Mutex<Vec<OwnedFd>>,
 }
 
 /// What a program that has ended said on standard output, if it ended well.
@@ -89,7 +96,7 @@ impl Pair {
     /// Writes and compiles the programs of two languages; `None` where one of them cannot be had with this mechanism.
     fn new(lab: &Lab, spec: &'static str, code: [&str; 2], bytes: u64, words: &[&str]) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed) % 64;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let is_reply = words.contains(&"request-reply");
         let figures = CaseRecord { block_bytes: bytes, ..case(spec, 900, 900) };
         let figures = if is_reply { CaseRecord { workload: Workload::PingPong, ..figures } } else { figures };
@@ -107,6 +114,8 @@ impl Pair {
         let [sender, receiver] = [("sender", code[0]), ("receiver", code[1])]
             .map(|(role, language)| command(lab, &folder, role, language));
         let own = format!("hosepipe-pair-{}-{number}", std::process::id());
+        // Ports and keys are few.
+        let number = number % 64;
         let name = match spec {
             // Ports below those that the system gives out, with room for links.
             "tcp" => (20_000 + std::process::id() % 20 * 512 + number * 8).to_string(),
@@ -114,7 +123,7 @@ impl Pair {
             "posix-mq" => format!("/{own}"),
             _ => "meeting".to_owned(),
         };
-        Some(Self { spec, sender, receiver, name, folder })
+        Some(Self { spec, sender, receiver, name, folder, started: Mutex::default() })
     }
 
     fn start(&self, command: &[String], count: u64, rate: u64) -> Child {
@@ -123,10 +132,13 @@ impl Pair {
         start.current_dir(&self.folder);
         start.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         // A program that was just copied is busy while another test forks.
-        until("it starts", Duration::from_secs(5), || match start.spawn() {
+        let child = until("it starts", Duration::from_secs(5), || match start.spawn() {
             Err(busy) if busy.kind() == ErrorKind::ExecutableFileBusy => None,
             started => Some(started.expect("it starts")),
-        })
+        });
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("it was started");
+        self.started.lock().expect("no panic").push(pidfd);
+        child
     }
 
     fn start_sender(&self, count: u64, rate: u64) -> Child {
@@ -171,7 +183,11 @@ impl Pair {
 }
 
 impl Drop for Pair {
+    /// A test that failed leaves no program: one that waits for another would do so for ever.
     fn drop(&mut self) {
+        for pidfd in self.started.lock().iter().flat_map(|started| started.iter()) {
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+        }
         self.remove();
     }
 }
@@ -237,7 +253,7 @@ fn languages<'a>(all: &[&'a str]) -> Vec<&'a str> {
 fn the_ends_are_of_any_two_languages() {
     let lab = Lab::new();
     let here = languages(&["c", "rust", "python", "go", "java"]);
-    for spec in ALL {
+    for spec in all() {
         let mut tried = 0;
         for (at, sends) in here.iter().enumerate() {
             let receives = here[(at + 1) % here.len()];
@@ -269,7 +285,7 @@ impl Pair {
 #[test]
 fn there_and_back_each_reply_is_its_request() {
     let lab = Lab::new();
-    for spec in ALL {
+    for spec in all() {
         for code in [["c", "python"], ["rust", "c"], ["python", "rust"]] {
             let words = ["--pattern", "request-reply"];
             if let Some(pair) = Pair::new(&lab, spec, code, BYTES, &words) {
@@ -282,7 +298,7 @@ fn there_and_back_each_reply_is_its_request() {
 #[test]
 fn messages_of_any_size_are_whole() {
     let lab = Lab::new();
-    for spec in ALL {
+    for spec in all() {
         for bytes in [1, 3, 8, 4096, 6000] {
             let code = if bytes == 3 { ["python", "c"] } else { ["c", "python"] };
             let pair = Pair::new(&lab, spec, code, bytes, &[]).expect("programs");
@@ -297,7 +313,7 @@ fn messages_of_any_size_are_whole() {
 fn several_ends_share_the_messages_as_asked() {
     let lab = Lab::new();
     let languages = [["c", "python"], ["python", "c"], ["rust", "rust"]];
-    for (at, spec) in ALL.into_iter().enumerate() {
+    for (at, spec) in all().into_iter().enumerate() {
         let code = languages[at % 3];
         let count = if spec == "file" { 12 } else { 400 };
         let ask = |words: &[&str]| Pair::new(&lab, spec, code, BYTES, words).expect("programs");

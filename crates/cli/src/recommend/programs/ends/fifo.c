@@ -51,6 +51,11 @@ static int open_again(const char *path, int how, int old) {
 @sender     to->link = link, to->fd = open_fifo(link, O_WRONLY);
 @sender @reply     to->back = -1, snprintf(back, sizeof back, "%s.back", link);
 @sender }
+@sender /* Waits for so long, and is true as soon as there is no receiver (POLLERR). */
+@sender static bool is_alone(const Sender *to, int milliseconds) { return poll(&(struct pollfd){to->fd, 0, 0}, 1, milliseconds) > 0; }
+@sender static void reopen_if_gone(Sender *to) {
+@sender     if (is_alone(to, 0)) to->fd = open_again(to->link, O_WRONLY, to->fd);
+@sender }
 @sender static void send_message(Sender *to, const void *message) {
 @sender     while (!write_whole(to->fd, message)) to->fd = open_again(to->link, O_WRONLY, to->fd);
 @sender }
@@ -71,14 +76,13 @@ static int open_again(const char *path, int how, int old) {
 @sender @unshared     send_message(to, mark);
 @sender @shared     for (int i = 0; i < {receivers}; i++) send_message(to, mark);
 @sender     for (;;) {
-@sender         struct pollfd polled = {to->fd, 0, 0};
-@sender         bool is_alone = poll(&polled, 1, 10) > 0; /* POLLERR: there is no receiver */
+@sender         bool has_died = is_alone(to, 10);
 @sender         int unread = 0;
 @sender         if (access(to->link, F_OK) != 0) break; /* the receiver is done, and has removed it */
 @sender         ioctl(to->fd, FIONREAD, &unread);
 @sender @shared         if (unread == 0) break;
-@sender @unshared @manysenders         if (unread == 0 && !is_alone) break;
-@sender         if (!is_alone) continue;
+@sender @unshared @manysenders         if (unread == 0 && !has_died) break;
+@sender         if (!has_died) continue;
 @sender         to->fd = open_again(to->link, O_WRONLY, to->fd);
 @sender         if (unread == 0) send_message(to, mark); /* it died after it took the mark */
 @sender     }

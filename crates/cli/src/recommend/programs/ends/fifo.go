@@ -4,7 +4,7 @@ import "errors"
 import "os"
 import "syscall"
 @sender import "time"
-@sender import "unsafe"
+@unread import "unsafe"
 
 // Both ends make the FIFO, so they can start in any order. open(2) waits for the other end.
 func openFifo(name string, how int) (*os.File, error) {
@@ -23,6 +23,18 @@ func openFifo(name string, how int) (*os.File, error) {
 	}
 }
 
+@unread // Bytes in the FIFO.
+@unread func unread(file *os.File) (bytes int32) {
+@unread 	const fionread = 0x541B
+@unread 	connection, err := file.SyscallConn()
+@unread 	if err == nil {
+@unread 		connection.Control(func(fd uintptr) {
+@unread 			syscall.Syscall(syscall.SYS_IOCTL, fd, fionread, uintptr(unsafe.Pointer(&bytes)))
+@unread 		})
+@unread 	}
+@unread 	return bytes
+@unread }
+@unread 
 @sender type sender struct {
 @sender 	name string
 @sender 	file *os.File
@@ -47,6 +59,20 @@ func openFifo(name string, how int) (*os.File, error) {
 @sender 			return err
 @sender 		}
 @sender 	}
+@sender }
+@sender 
+@sender // Why it cannot be opened once more: no receiver has it open (ENXIO), or has removed it.
+@sender func (s *sender) whyGone() error {
+@sender 	writer, err := os.OpenFile(s.name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+@sender 	writer.Close()
+@sender 	return err
+@sender }
+@sender 
+@sender func (s *sender) reopenIfGone() error {
+@sender 	if s.whyGone() != nil {
+@sender 		return s.openAgain()
+@sender 	}
+@sender 	return nil
 @sender }
 @sender 
 @sender // Waits for the next receiver. What is unread stays for it, as the old descriptor is closed after that.
@@ -87,14 +113,12 @@ func openFifo(name string, how int) (*os.File, error) {
 @sender 	err := s.send(mark)
 @sender 	// The receiver removes the FIFO when it has the end mark.
 @sender 	for err == nil && s.isThere() {
-@sender 		writer, absent := os.OpenFile(s.name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-@sender 		writer.Close()
-@sender 		unread := s.unread()
+@sender 		absent, unread := s.whyGone(), unread(s.file)
 @sender 		switch {
 @shared @sender 		case unread == 0:
 @shared @onesender @sender 			return os.Remove(s.name)
 @shared @manysenders @sender 			return nil
-@sender 		case errors.Is(absent, syscall.ENXIO): // no reader has it open
+@sender 		case errors.Is(absent, syscall.ENXIO):
 @sender 			err = s.openAgain()
 @sender 			if err == nil && unread == 0 {
 @sender 				err = s.send(mark) // the receiver that died had taken it
@@ -115,16 +139,6 @@ func openFifo(name string, how int) (*os.File, error) {
 @sender 	return err == nil && os.SameFile(found, own)
 @sender }
 @sender 
-@sender func (s *sender) unread() (bytes int32) {
-@sender 	const fionread = 0x541B
-@sender 	connection, err := s.file.SyscallConn()
-@sender 	if err == nil {
-@sender 		connection.Control(func(fd uintptr) {
-@sender 			syscall.Syscall(syscall.SYS_IOCTL, fd, fionread, uintptr(unsafe.Pointer(&bytes)))
-@sender 		})
-@sender 	}
-@sender 	return bytes
-@sender }
 @receiver type receiver struct {
 @receiver 	name string
 @receiver 	file *os.File
@@ -169,5 +183,8 @@ func openFifo(name string, how int) (*os.File, error) {
 @reply @receiver 
 @receiver func (r *receiver) finish() error {
 @shared @receiver 	return nil
+@unshared @receiver 	if unread(r.file) > 0 {
+@unshared @receiver 		return nil // there is more, of the next sender
+@unshared @receiver 	}
 @unshared @receiver 	return os.Remove(r.name)
 @receiver }

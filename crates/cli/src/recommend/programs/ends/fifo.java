@@ -1,4 +1,9 @@
-@sender import java.io.FileInputStream;
+@unread import java.io.FileInputStream;
+@sender import java.io.UncheckedIOException;
+@sender import java.util.concurrent.CompletableFuture;
+@sender import java.util.concurrent.ExecutionException;
+@sender import java.util.concurrent.TimeUnit;
+@sender import java.util.concurrent.TimeoutException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -53,12 +58,36 @@ import java.nio.file.attribute.BasicFileAttributes;
 @sender                         throw error;
 @sender                     }
 @sender                 }
-@sender                 System.err.println("the receiver has gone: waiting for another");
-@sender                 // What is unread stays for the next receiver, as the old descriptor is closed after that.
-@sender                 FileChannel old = channel;
-@large @sender                 old.close(); // but part of a message must not stay
-@sender                 channel = open(name, StandardOpenOption.WRITE);
-@sender                 old.close();
+@sender                 openAgain(CompletableFuture.supplyAsync(this::openToWrite));
+@sender             }
+@sender         }
+@sender 
+@sender         FileChannel openToWrite() {
+@sender             try {
+@sender                 return open(name, StandardOpenOption.WRITE);
+@sender             } catch (IOException error) {
+@sender                 throw new UncheckedIOException(error);
+@sender             }
+@sender         }
+@sender 
+@sender         /** Waits for the next receiver. What is unread stays for it, as the old descriptor is closed after that. */
+@sender         void openAgain(CompletableFuture<FileChannel> next) throws IOException {
+@sender             System.err.println("the receiver has gone: waiting for another");
+@sender             FileChannel old = channel;
+@large @sender             old.close(); // but part of a message must not stay
+@sender             channel = next.join();
+@sender             old.close();
+@sender         }
+@sender 
+@sender         /** Java can neither poll a FIFO nor open one without waiting: where open(2) waits, there is no receiver. */
+@sender         void reopenIfGone() throws IOException {
+@sender             CompletableFuture<FileChannel> next = CompletableFuture.supplyAsync(this::openToWrite);
+@sender             try {
+@sender                 next.get(200, TimeUnit.MILLISECONDS).close();
+@sender             } catch (TimeoutException error) {
+@sender                 openAgain(next);
+@sender             } catch (ExecutionException | InterruptedException error) {
+@sender                 throw new IOException(error);
 @sender             }
 @sender         }
 @sender 
@@ -153,6 +182,12 @@ import java.nio.file.attribute.BasicFileAttributes;
 @reply @receiver         }
 @reply @receiver 
 @receiver         void finish() throws IOException {
-@unshared @receiver             Files.delete(Path.of(name));
+@unshared @receiver             // While this end writes as well, open(2) does not wait.
+@unshared @receiver             FileChannel both = open(name, StandardOpenOption.READ, StandardOpenOption.WRITE);
+@unshared @receiver             try (both; FileInputStream unread = new FileInputStream(name)) {
+@unshared @receiver                 if (unread.available() == 0) { // else there is more, of the next sender
+@unshared @receiver                     Files.delete(Path.of(name));
+@unshared @receiver                 }
+@unshared @receiver             }
 @receiver         }
 @receiver     }

@@ -29,10 +29,8 @@ enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @manysenders enum { SENDERS = {senders}, SEEN_MAX = 8 * SENDERS };
 @onesender enum { SENDERS = 1, SEEN_MAX = 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
-/* A short message has the first bytes of the word, and its number begins again before all their bits are 1. */
-#define NUMBERS ((1ULL << 8 * (BYTES < 5 ? BYTES : 5)) - 1)
 #define MARK (BYTES < 8 ? (1ULL << 8 * BYTES % 64) - 1 : ~0ULL)
-static _Alignas(4096) uint64_t message[WORDS];
+@copied static _Alignas(4096) uint64_t message[WORDS];
 static const char *name = "{NAME}";
 static atomic_long received;
 static struct timespec began, ended; /* when the first and the last message came */
@@ -67,19 +65,15 @@ static struct timespec began, ended; /* when the first and the last message came
 @poll @numbered     ask = socket(AF_INET, SOCK_DGRAM, 0);
 @poll     if (ask < 0 || bind(ask, (struct sockaddr *)&at, sizeof at)) err(1, "bind %s.ask", link);
 @poll }
+@@both
 @@mechanism
 
-@links static const char *link_name(int i) {
-@links     char *link;
-@links @path     return asprintf(&link, "%s.%d", name, i) < 0 ? err(1, "%s", name), name : link;
-@links @numbered     return asprintf(&link, "%d", atoi(name) + i) < 0 ? err(1, "%s", name), name : link;
-@links }
 /* The copies of the word are equal, and a sender's numbers follow one another. */
-static void check_message(uint64_t word) {
+static void check_message(const char *message, uint64_t word) {
     static struct { uint64_t id, due; } seen[SEEN_MAX]; /* of each sender seen lately: the number that is due */
     static int senders;
     uint64_t number = word & NUMBERS, id = BYTES < 8 ? 0 : word >> 40;
-    if (memcmp(message, (char *)message + 8, BYTES > 8 ? BYTES - 8 : 0) != 0) errx(1, "message %ld arrived torn or altered", received);
+    if (memcmp(message, message + 8, BYTES > 8 ? BYTES - 8 : 0) != 0) errx(1, "message %ld arrived torn or altered", received);
 @manysenders     if (BYTES < 8) return; /* it does not say whose it is */
     int i = 0;
     while (i < SEEN_MAX && (i >= senders || seen[i].id != id)) i++;
@@ -125,15 +119,18 @@ int main(int argc, char **argv) {
 @links         if (++tries == 100) errx(1, "%s: %d other receivers are there", name, LINKS);
 @poll     open_ask(from.link);
     for (int marks = 0; marks < SENDERS;) {
-        receive_message(&from, (char *)message);
-        uint64_t word = le64toh(message[0]);
+@copied         receive_message(&from, (char *)message);
+@copied         uint64_t word = le64toh(message[0]);
+@inplace         const char *message = peek_message(&from);
+@inplace         uint64_t word = 0;
+@inplace         memcpy(&word, message, BYTES < 8 ? BYTES : 8), word = le64toh(word);
         if (word == MARK) {
             marks++;
 @connected             acknowledge_end(&from);
             continue;
         }
         if (received == 0) clock_gettime(CLOCK_MONOTONIC, &began);
-        check_message(word);
+        check_message((const char *)message, word);
 @reply         send_reply(&from, (char *)message);
         if (++received == count) {
             pthread_t watcher;

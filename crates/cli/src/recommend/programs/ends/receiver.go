@@ -5,7 +5,6 @@
 package main
 
 import "bytes"
-import "encoding/binary"
 import "fmt"
 import "os"
 import "strconv"
@@ -14,48 +13,18 @@ import "sync/atomic"
 import "time"
 @unshared import "net"
 @unshared import "path/filepath"
-@binds import "errors"
-@binds import "os/signal"
-@binds import "syscall"
 
-const size = {bytes}
 const senders = {senders}
 @links const receivers = {receivers}
 
+@@both
 @@mechanism
 
-@binds // Makes a socket's name free if the program that bound it has died, and removes it when a signal ends this program.
-@binds func takeName(name string) error {
-@binds 	found, err := os.Lstat(name)
-@binds 	connection, err2 := net.Dial("unix", name)
-@binds 	switch {
-@binds 	case errors.Is(err, os.ErrNotExist):
-@binds 	case err == nil && found.Mode()&os.ModeSocket != 0 && errors.Is(err2, syscall.ECONNREFUSED):
-@binds 		if err := os.Remove(name); err != nil {
-@binds 			return err
-@binds 		}
-@binds 	default:
-@binds 		if err2 == nil {
-@binds 			connection.Close()
-@binds 		}
-@binds 		return errors.New("there is another file, or another program uses it")
-@binds 	}
-@binds 	signals := make(chan os.Signal, 1)
-@binds 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-@binds 	go func() {
-@binds 		number := <-signals
-@binds 		os.Remove(name)
-@binds 		os.Exit(128 + int(number.(syscall.Signal)))
-@binds 	}()
-@binds 	return nil
-@binds }
-@binds 
 // The number of the next message of each sender, by its id.
 type seen map[uint64]uint64
 
 // Messages of a sender follow one another. False: it has come before.
 func (due seen) check(word uint64) (bool, error) {
-	const numbers = 1<<(8*min(size, 5)) - 1 // they count modulo this: no message looks like an end mark
 	id, number := word>>40, word&numbers
 @manysenders 	if size < 8 {
 @manysenders 		return true, nil // there is no id in it
@@ -79,13 +48,6 @@ func (due seen) check(word uint64) (bool, error) {
 	return true, nil
 }
 
-@links // Each receiver has a link of its own.
-@links func linkName(name string, number int) string {
-@links @path 	return name + "." + strconv.Itoa(number)
-@links @numbered 	first, _ := strconv.Atoi(name)
-@links @numbered 	return strconv.Itoa(first + number)
-@links }
-@links 
 @unshared // One receiver has a link. The kernel gives this abstract name back when its owner dies.
 @unshared func claim(first string) string {
 @unshared 	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
@@ -141,12 +103,10 @@ func run(count int64, name string) {
 	message, due, marks := make([]byte, size), seen{}, 0
 	for marks < senders {
 		check(name, link.receive(message))
-		if !bytes.Equal(message[min(size, 8):], message[:max(size, 8)-8]) {
+		word, isWhole := wordOf(message)
+		if !isWhole {
 			check(name, fmt.Errorf("a message arrived altered"))
 		}
-		var first [8]byte
-		copy(first[:], message)
-		word := binary.LittleEndian.Uint64(first[:])
 		if word == 1<<(8*min(size, 8))-1 {
 @connected 			link.end()
 			marks++

@@ -7,10 +7,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.Map;
-@links @path import java.nio.channels.FileChannel;
-@links @path import java.nio.file.Files;
-@links @path import java.nio.file.Path;
-@links @path import java.nio.file.StandardOpenOption;
+@unshared @path import java.nio.channels.FileChannel;
+@unshared @path import java.nio.file.Files;
+@unshared @path import java.nio.file.Path;
+@unshared @path import java.nio.file.StandardOpenOption;
 
 class Receiver {
     static final int BYTES = {bytes};
@@ -47,33 +47,37 @@ class Receiver {
         return true;
     }
 
-@links @path     /** A file beside the link, which its receiver has locked. */
-@links @path     static Path lock;
-@links @path 
+@unshared @path     /** A file beside the link, which its receiver has locked. */
+@unshared @path     static Path lock;
+@unshared @path 
+@onereceiver     /** The link, if no other receiver has it. */
 @links     /** The first link that no other receiver has. */
-@links     static Link free(String name) throws IOException, InterruptedException {
-@links         IOException last = null;
-@links         for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
+@unshared     static Link free(String name) throws IOException, InterruptedException {
+@onereceiver         IOException last = new IOException("another receiver is there");
+@links         IOException last = new IOException(RECEIVERS + " other receivers are there");
+@unshared         for (int tries = 0; tries < 100; tries++, Thread.sleep(10)) {
+@onereceiver             for (String link : new String[] {name}) {
 @links             for (int number = 0; number < RECEIVERS; number++) {
 @links @path                 String link = name + "." + number;
-@links @path                 lock = Path.of(link + ".lock");
-@links @path                 FileChannel locked = FileChannel.open(lock, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-@links @path                 if (locked.tryLock() == null) {
-@links @path                     locked.close();
-@links @path                     continue;
-@links @path                 }
 @links @numbered                 String link = String.valueOf(Integer.parseInt(name) + number);
-@links                 try {
-@links                     return new Link(link);
-@links                 } catch (IOException error) {
-@links                     last = error;
-@links @path                     locked.close();
-@links                 }
-@links             }
-@links         }
-@links         throw last == null ? new IOException(RECEIVERS + " other receivers are there") : last;
-@links     }
-@links 
+@unshared @path                 lock = Path.of(link + ".lock");
+@unshared @path                 FileChannel locked = FileChannel.open(lock, StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+@unshared @path                 if (locked.tryLock() == null) {
+@unshared @path                     locked.close();
+@unshared @path                     continue;
+@unshared @path                 }
+@unshared                 try {
+@unshared                     return new Link(link);
+@unshared                 } catch (IOException error) {
+@unshared                     last = error;
+@unshared @path                     Files.delete(lock);
+@unshared @path                     locked.close();
+@unshared                 }
+@unshared             }
+@unshared         }
+@unshared         throw last;
+@unshared     }
+@unshared 
     static volatile long got;
     static long began, ended;
 
@@ -83,7 +87,7 @@ class Receiver {
         System.out.printf("%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, got, BYTES);
         int status = 0;
         try {
-@links @path             Files.deleteIfExists(lock);
+@unshared @path             Files.deleteIfExists(lock);
             link.finish(); // the last step: if this program dies before it, its successor gets the end mark
         } catch (IOException error) {
             System.err.println(error.getMessage());
@@ -105,8 +109,8 @@ class Receiver {
     }
 
     static void run(long count, String name) throws IOException, InterruptedException {
-@onelink         Link link = new Link(name);
-@links         Link link = free(name);
+@shared         Link link = new Link(name);
+@unshared         Link link = free(name);
         if (count > 0) {
             Thread watcher = new Thread(() -> watch(link, count));
             watcher.setDaemon(true);

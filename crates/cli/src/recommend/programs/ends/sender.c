@@ -21,9 +21,8 @@
 
 enum { BYTES = {bytes}, WORDS = (BYTES + 7) / 8 };
 @links enum { LINKS = {receivers} }; /* each receiver has one of its own */
-/* A short message has the first bytes of the word, and its number begins again before all their bits are 1. */
-#define NUMBERS ((1ULL << 8 * (BYTES < 5 ? BYTES : 5)) - 1)
-static _Alignas(4096) uint64_t message[WORDS], mark[WORDS];
+@copied static _Alignas(4096) uint64_t message[WORDS];
+static _Alignas(4096) uint64_t mark[WORDS];
 @reply static _Alignas(4096) uint64_t answer[WORDS];
 static const char *name = "{NAME}";
 @binds static const char *bound; /* the name of a socket, removed at the end, and where a signal ends the program */
@@ -32,16 +31,13 @@ static const char *name = "{NAME}";
 @binds     _exit(128 + number);
 @binds }
 
+@@both
 @@mechanism
 
-@links static const char *link_name(int i) {
-@links     char *link;
-@links @path     return asprintf(&link, "%s.%d", name, i) < 0 ? err(1, "%s", name), name : link;
-@links @numbered     return asprintf(&link, "%d", atoi(name) + i) < 0 ? err(1, "%s", name), name : link;
-@links }
-static void number_message(uint64_t id, long number) {
+static void number_message(char *bytes, uint64_t id, long number) {
     uint64_t word = htole64(number % NUMBERS | id << 40);
-    for (int i = 0; i < WORDS; i++) message[i] = word;
+    for (int at = 0; at < BYTES / 8 * 8; at += 8) memcpy(bytes + at, &word, 8);
+    memcpy(bytes + BYTES / 8 * 8, &word, BYTES % 8);
 }
 @reply /* A reply that was meant for a client before this one, or for an earlier request that was sent twice. */
 @reply static bool is_left_over(void) {
@@ -49,25 +45,22 @@ static void number_message(uint64_t id, long number) {
 @reply     if (BYTES > 8 && memcmp(answer, (char *)answer + 8, BYTES > 8 ? BYTES - 8 : 0) != 0) return false;
 @reply     return BYTES < 8 || got >> 40 != sent >> 40 || got < sent;
 @reply }
-/* Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@onelink static Sender to;
+@links static Sender to[LINKS];
+@unwatched /* Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@watched /* Sleeps until a {what} is due, counted from 0; one that is late begins at once. In a long pause it looks whether the other ends are there:
+@watched    the first send to one that died may succeed (tcp). */
 static void wait_until_due(const struct timespec *began, long number, long rate) {
-    long long ns = began->tv_nsec + number % rate * 1000000000LL / rate;
-    struct timespec now, due = {began->tv_sec + number / rate + ns / 1000000000, ns % 1000000000};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > due.tv_sec || (now.tv_sec == due.tv_sec && now.tv_nsec >= due.tv_nsec)) return; /* else a timer is set all the same */
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {}
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        double left = began->tv_sec - now.tv_sec + (began->tv_nsec - now.tv_nsec) / 1e9 + (double)number / rate;
+        if (left <= 0) return;
+        usleep((left < 0.25 ? left : 0.25) * 1e6 + 1);
+@watched @onelink         if (left > 0.25) reopen_if_gone(&to);
+@watched @links         for (int i = 0; left > 0.25 && i < LINKS; i++) reopen_if_gone(&to[i]);
+    }
 }
-
-@connected @stream /* A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp). */
-@connected @stream static void watch_in_pause(Sender *to, int links, const struct timespec *began, long number, long rate) {
-@connected @stream     struct timespec now;
-@connected @stream     for (;;) {
-@connected @stream         clock_gettime(CLOCK_MONOTONIC, &now);
-@connected @stream         if (now.tv_sec - began->tv_sec + (now.tv_nsec - began->tv_nsec) / 1e9 + 0.4 > (double)number / rate) return;
-@connected @stream         usleep(400000);
-@connected @stream         for (int i = 0; i < links; i++) if (has_gone(&to[i])) open_again(&to[i]);
-@connected @stream     }
-@connected @stream }
 
 int main(int argc, char **argv) {
     char *rest = "";
@@ -82,20 +75,21 @@ int main(int argc, char **argv) {
     memset(mark, 0xFF, sizeof mark);
     signal(SIGPIPE, SIG_IGN); /* a write to a dead receiver fails instead */
 
-@onelink     static Sender to;
 @onelink     open_sender(&to, name);
-@links     static Sender to[LINKS];
 @links     for (int i = 0; i < LINKS; i++) open_sender(&to[i], link_name(i));
     struct timespec began, ended;
     clock_gettime(CLOCK_MONOTONIC, &began);
     for (long number = 0; number < count; number++) {
-@connected @stream @onelink         if (rate && rate <= 2) watch_in_pause(&to, 1, &began, number, rate);
-@connected @stream @links         if (rate && rate <= 2) watch_in_pause(to, LINKS, &began, number, rate);
         if (rate) wait_until_due(&began, number, rate);
-        number_message(id, number);
-@onelink         send_message(&to, message);
-@links @compete         send_message(&to[number % LINKS], message); /* in turn */
-@links @broadcast         for (int i = 0; i < LINKS; i++) send_message(&to[i], message);
+@copied         number_message((char *)message, id, number);
+@copied @onelink         send_message(&to, message);
+@copied @links @compete         send_message(&to[number % LINKS], message); /* in turn */
+@copied @links @broadcast         for (int i = 0; i < LINKS; i++) send_message(&to[i], message);
+@inplace @onelink         number_message(reserve_message(&to), id, number);
+@inplace @onelink         ring_commit(&to.ring, BYTES);
+@inplace @compete         number_message(reserve_message(&to[number % LINKS]), id, number); /* in turn */
+@inplace @compete         ring_commit(&to[number % LINKS].ring, BYTES);
+@inplace @broadcast         for (int i = 0; i < LINKS; ring_commit(&to[i++].ring, BYTES)) number_message(reserve_message(&to[i]), id, number);
 @reply         for (;;) {
 @reply             if (!receive_reply(&to, answer)) send_message(&to, message); /* the server has gone: the next one is asked */
 @reply             else if (memcmp(answer, message, BYTES) == 0) break;

@@ -4,11 +4,6 @@
 // and the NAME at which it meets {other}.
 package main
 
-import "encoding/binary"
-@binds import "errors"
-@binds import "net"
-@binds import "os/signal"
-@binds import "syscall"
 import "fmt"
 import "math/rand/v2"
 import "os"
@@ -17,64 +12,25 @@ import "time"
 @reply import "bytes"
 @reply import "errors"
 
-const size = {bytes}
 @manyreceivers const receivers = {receivers}
 
+@@both
 @@mechanism
 
-@binds // Makes a socket's name free if the program that bound it has died, and removes it when a signal ends this program.
-@binds func takeName(name string) error {
-@binds 	found, err := os.Lstat(name)
-@binds 	connection, err2 := net.Dial("unix", name)
-@binds 	switch {
-@binds 	case errors.Is(err, os.ErrNotExist):
-@binds 	case err == nil && found.Mode()&os.ModeSocket != 0 && errors.Is(err2, syscall.ECONNREFUSED):
-@binds 		if err := os.Remove(name); err != nil {
-@binds 			return err
-@binds 		}
-@binds 	default:
-@binds 		if err2 == nil {
-@binds 			connection.Close()
-@binds 		}
-@binds 		return errors.New("there is another file, or another program uses it")
-@binds 	}
-@binds 	signals := make(chan os.Signal, 1)
-@binds 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-@binds 	go func() {
-@binds 		number := <-signals
-@binds 		os.Remove(name)
-@binds 		os.Exit(128 + int(number.(syscall.Signal)))
-@binds 	}()
-@binds 	return nil
-@binds }
-@binds 
 // A message is one word again and again, the last copy cut off: its number in 40 bits, and the 24 bits of the sender's id.
 func fill(message []byte, id, number uint64) {
-	// The number is never 0xFF in each byte: that is the end mark.
 	var word [8]byte
-	binary.LittleEndian.PutUint64(word[:], number%(1<<(8*min(size, 5))-1)|id<<40)
+	binary.LittleEndian.PutUint64(word[:], number%numbers|id<<40)
 	for at := 0; at < size; at += 8 {
 		copy(message[at:], word[:])
 	}
 }
 
-@links // Each receiver has a link of its own.
-@links func linkName(name string, number int) string {
-@links @path 	return name + "." + strconv.Itoa(number)
-@links @numbered 	first, _ := strconv.Atoi(name)
-@links @numbered 	return strconv.Itoa(first + number)
-@links }
-@links 
 @reply // Whether this is a reply to a request before this one, which was sent twice because a server had died.
 @reply func isLate(reply, request []byte) bool {
-@reply 	var words [2]uint64
-@reply 	for which, message := range [][]byte{reply, request} {
-@reply 		var word [8]byte
-@reply 		copy(word[:], message)
-@reply 		words[which] = binary.LittleEndian.Uint64(word[:])
-@reply 	}
-@reply 	isWhole := bytes.Equal(reply[min(size, 8):], reply[:max(size, 8)-8])
-@reply 	return isWhole && (size < 8 || words[0]>>40 != words[1]>>40 || words[0] < words[1])
+@reply 	got, isWhole := wordOf(reply)
+@reply 	sent, _ := wordOf(request)
+@reply 	return isWhole && (size < 8 || got>>40 != sent>>40 || got < sent)
 @reply }
 @reply 
 @reply // Sends a request until its reply comes: a server that died has taken the request, or its reply, with it.
@@ -125,14 +81,14 @@ func run(count, rate uint64, name string) time.Duration {
 		if rate > 0 {
 			// Counted from the begin: one that is late begins at once.
 			due := began.Add(time.Duration(float64(number) / float64(rate) * 1e9))
-@connected @stream 			// A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp).
-@connected @stream 			for rate <= 2 && time.Until(due) > 400*time.Millisecond {
-@connected @stream 				time.Sleep(400 * time.Millisecond)
-@connected @stream @onelink 				check(name, link.look())
-@connected @stream @links 				for _, link := range links {
-@connected @stream @links 					check(name, link.look())
-@connected @stream @links 				}
-@connected @stream 			}
+@watched 			// In a long pause it looks whether the other ends are there: the first send to one that died may succeed (tcp).
+@watched 			for time.Until(due) > 250*time.Millisecond {
+@watched 				time.Sleep(250 * time.Millisecond)
+@watched @onelink 				check(name, link.reopenIfGone())
+@watched @links 				for _, link := range links {
+@watched @links 					check(name, link.reopenIfGone())
+@watched @links 				}
+@watched 			}
 			time.Sleep(time.Until(due))
 		}
 		fill(message, id, number)

@@ -29,11 +29,16 @@ class Sender {
         message.clear();
     }
 
-    /** Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
-    static void waitUntilDue(long began, long number, long rate) {
-        long due = began + (long) (number * 1e9 / rate);
+@unwatched     /** Sleeps until a {what} is due, counted from 0; one that is late begins at once. */
+@unwatched     static void waitUntilDue(long due) {
+@watched     /** Sleeps until a {what} is due, counted from 0; one that is late begins at once. In a long pause it looks whether the other ends are
+@watched         there: the first send to one that died may succeed (tcp). */
+@watched     static void waitUntilDue(Link[] links, long due) throws IOException {
         for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
-            LockSupport.parkNanos(left);
+            LockSupport.parkNanos(Math.min(left, 250_000_000));
+@watched             for (int number = 0; left > 250_000_000 && number < links.length; number++) {
+@watched                 links[number].reopenIfGone();
+@watched             }
         }
     }
 
@@ -62,18 +67,6 @@ class Sender {
 @reply         }
 @reply     }
 @reply 
-@connected @stream     /** A pause may last a second: meanwhile it looks whether the receivers are there. The first send to one that died may succeed (tcp). */
-@connected @stream     static void watchInPause(Link[] links, long began, long number, long rate) throws IOException, InterruptedException {
-@connected @stream         while (rate <= 2 && System.nanoTime() - began + 400_000_000 < number * 1_000_000_000 / rate) {
-@connected @stream             Thread.sleep(400);
-@connected @stream             for (Link link : links) {
-@connected @stream                 if (link.hasGone()) {
-@connected @stream                     link.openAgain();
-@connected @stream                 }
-@connected @stream             }
-@connected @stream         }
-@connected @stream     }
-@connected @stream 
     static double run(long count, long rate, String name) throws IOException, InterruptedException {
 @onelink         Link link = new Link(name);
 @links         Link[] links = new Link[RECEIVERS];
@@ -87,9 +80,10 @@ class Sender {
         long began = System.nanoTime();
         for (long number = 0; number < count; number++) {
             if (rate > 0) {
-@connected @stream @onelink                 watchInPause(new Link[] {link}, began, number, rate);
-@connected @stream @links                 watchInPause(links, began, number, rate);
-                waitUntilDue(began, number, rate);
+                long due = began + (long) (number * 1e9 / rate);
+@watched @onelink                 waitUntilDue(new Link[] {link}, due);
+@watched @links                 waitUntilDue(links, due);
+@unwatched                 waitUntilDue(due);
             }
             fill(message, id, number);
 @stream @onelink             link.send(message);

@@ -34,11 +34,12 @@ static void ring_failed(const char *link, enum ring_result result) {
 @sends     while ((result = ring_send(ring, message, BYTES)) != RING_OK) ring_failed(link, result); /* or waits for another */
 @sends }
 @receives /* A message is in hand until the next one is asked for: an end that dies before leaves it to the next end. */
-@receives static void receive_over(struct ring_end *ring, const char *link, void *message) {
+@receives static const void *peek_over(struct ring_end *ring, const char *link) {
 @receives     enum ring_result result;
+@receives     const void *message;
 @receives     size_t bytes = 0;
-@receives     while ((result = ring_receive(ring, message, BYTES, &bytes)) != RING_OK) ring_failed(link, result);
-@receives     if (bytes != BYTES) errx(1, "%s: a message has %zu bytes", link, bytes);
+@receives     while ((result = ring_peek(ring, &message, &bytes)) != RING_OK) ring_failed(link, result);
+@receives     return bytes == BYTES ? message : (errx(1, "%s: a message has %zu bytes", link, bytes), message);
 @receives }
 static void start_watching(struct ring_end *ring) {
     pthread_t watcher;
@@ -60,8 +61,14 @@ static void start_watching(struct ring_end *ring) {
 @sender     start_watching(&to->ring);
 @sender }
 @sender static void send_message(Sender *to, const void *message) { send_over(&to->ring, to->link, message); }
+@sender @stream static void *reserve_message(Sender *to) {
+@sender @stream     enum ring_result result;
+@sender @stream     void *message;
+@sender @stream     while ((result = ring_reserve(&to->ring, BYTES, &message)) != RING_OK) ring_failed(to->link, result);
+@sender @stream     return message;
+@sender @stream }
 @sender @reply /* A request stays in the ring until it is answered: where the server dies, the next one gets it. */
-@sender @reply static bool receive_reply(Sender *to, void *reply) { return receive_over(&to->back, back, reply), true; }
+@sender @reply static bool receive_reply(Sender *to, void *reply) { return memcpy(reply, peek_over(&to->back, back), BYTES), true; }
 @sender /* Until the receiver has done with all, the mark as well. */
 @sender static void finish_sender(Sender *to, const void *mark) {
 @sender     send_message(to, mark);
@@ -82,7 +89,8 @@ static void start_watching(struct ring_end *ring) {
 @receiver     start_watching(&from->ring);
 @receiver     return true;
 @receiver }
-@receiver static void receive_message(Receiver *from, void *message) { receive_over(&from->ring, from->link, message); }
+@receiver @stream static const char *peek_message(Receiver *from) { return peek_over(&from->ring, from->link); }
+@receiver @reply static void receive_message(Receiver *from, void *message) { memcpy(message, peek_over(&from->ring, from->link), BYTES); }
 @receiver @reply static void send_reply(Receiver *from, const void *reply) { send_over(&from->back, back, reply); }
 @receiver static void close_receiver(Receiver *from) {
 @receiver     is_done = true;

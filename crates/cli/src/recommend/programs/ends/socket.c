@@ -70,10 +70,11 @@
 @sender     open_sender(to, to->link);
 @sender     warnx("another receiver has come");
 @sender }
-@sender @stream static bool has_gone(Sender *to) {
-@sender @stream     char none;
-@sender @stream     return recv(to->fd, &none, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN; /* it sends nothing before the end */
-@sender @stream }
+@sender /* It sends nothing now: what can be received is its end. */
+@sender static void reopen_if_gone(Sender *to) {
+@sender     char none;
+@sender     if (recv(to->fd, &none, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN) open_again(to);
+@sender }
 @sender static void send_message(Sender *to, const void *message) {
 @sender     while (!write_whole(to->fd, message)) open_again(to); /* the whole message goes to the next one */
 @sender }

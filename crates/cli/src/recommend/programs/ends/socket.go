@@ -63,16 +63,16 @@ func isDeath(err error) bool {
 @sender 	return err
 @sender }
 @sender 
-@stream @sender // The receiver sends nothing before the end, so what there is to read says that it has died: then this waits for the next.
-@stream @sender func (s *sender) look() error {
-@stream @sender 	s.SetReadDeadline(time.Now().Add(time.Millisecond))
-@stream @sender 	_, err := s.Read(make([]byte, 1))
-@stream @sender 	if s.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrDeadlineExceeded) {
-@stream @sender 		return nil
-@stream @sender 	}
-@stream @sender 	return s.openAgain()
-@stream @sender }
-@stream @sender 
+@sender // The receiver sends nothing now: what there is to read is its end.
+@sender func (s *sender) reopenIfGone() error {
+@sender 	s.SetReadDeadline(time.Now().Add(time.Millisecond))
+@sender 	_, err := s.Read(make([]byte, 1))
+@sender 	if s.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrDeadlineExceeded) {
+@sender 		return nil
+@sender 	}
+@sender 	return s.openAgain()
+@sender }
+@sender 
 @sender // A message goes whole to one receiver.
 @sender func (s *sender) send(message []byte) error {
 @sender 	for {
@@ -113,6 +113,13 @@ func isDeath(err error) bool {
 @sender 		}
 @sender 	}
 @sender }
+@receiver func listen(name string) (net.Listener, error) {
+@path @receiver 	if err := takeName(name); err != nil {
+@path @receiver 		return nil, err
+@path @receiver 	}
+@receiver 	return net.Listen(network, address(name)) // a path is removed where it is closed
+@receiver }
+@receiver 
 @receiver @onesender type receiver struct {
 @receiver @onesender 	listener   net.Listener
 @receiver @onesender 	connection net.Conn
@@ -121,10 +128,7 @@ func isDeath(err error) bool {
 @receiver @onesender }
 @receiver @onesender 
 @receiver @onesender func openReceiver(name string) (*receiver, error) {
-@path @receiver @onesender 	if err := takeName(name); err != nil {
-@path @receiver @onesender 		return nil, err
-@path @receiver @onesender 	}
-@receiver @onesender 	listener, err := net.Listen(network, address(name))
+@receiver @onesender 	listener, err := listen(name)
 @receiver @onesender 	return &receiver{listener: listener}, err
 @receiver @onesender }
 @receiver @onesender 
@@ -162,7 +166,7 @@ func isDeath(err error) bool {
 @receiver @onesender }
 @receiver @onesender 
 @receiver @onesender func (r *receiver) finish() error {
-@receiver @onesender 	return r.listener.Close() // a path is removed with it
+@receiver @onesender 	return r.listener.Close()
 @receiver @onesender }
 @receiver @manysenders type connection struct {
 @receiver @manysenders 	net.Conn
@@ -186,10 +190,7 @@ func isDeath(err error) bool {
 @receiver @manysenders }
 @receiver @manysenders 
 @receiver @manysenders func openReceiver(name string) (*receiver, error) {
-@path @receiver @manysenders 	if err := takeName(name); err != nil {
-@path @receiver @manysenders 		return nil, err
-@path @receiver @manysenders 	}
-@receiver @manysenders 	listener, err := net.Listen(network, address(name))
+@receiver @manysenders 	listener, err := listen(name)
 @receiver @manysenders 	r := &receiver{listener: listener, arrivals: make(chan arrival)}
 @receiver @manysenders 	go func() {
 @receiver @manysenders 		for {
@@ -277,5 +278,5 @@ func isDeath(err error) bool {
 @receiver @manysenders 	for _, c := range r.ended {
 @receiver @manysenders 		c.Write([]byte{'\n'})
 @receiver @manysenders 	}
-@receiver @manysenders 	return r.listener.Close() // a path is removed with it
+@receiver @manysenders 	return r.listener.Close()
 @receiver @manysenders }

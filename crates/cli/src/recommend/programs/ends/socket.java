@@ -94,18 +94,21 @@ import java.nio.channels.SocketChannel;
 @sender             open();
 @sender         }
 @sender 
-@stream @sender         /** It sends nothing before the end, so what there is to read says that it has died. */
-@stream @sender         boolean hasGone() throws IOException {
-@stream @sender             channel.configureBlocking(false);
-@stream @sender             try {
-@stream @sender                 return channel.read(ByteBuffer.allocate(1)) != 0;
-@stream @sender             } catch (IOException error) {
-@stream @sender                 return true;
-@stream @sender             } finally {
-@stream @sender                 channel.configureBlocking(true);
-@stream @sender             }
-@stream @sender         }
-@stream @sender 
+@sender         /** The receiver sends nothing now: what there is to read is its end. */
+@sender         void reopenIfGone() throws IOException {
+@sender             channel.configureBlocking(false);
+@sender             boolean isThere = false;
+@sender             try {
+@sender                 isThere = channel.read(ByteBuffer.allocate(1)) == 0;
+@sender             } catch (IOException error) {
+@sender                 // it was reset
+@sender             }
+@sender             channel.configureBlocking(true);
+@sender             if (!isThere) {
+@sender                 openAgain();
+@sender             }
+@sender         }
+@sender 
 @sender         /** A message goes whole to one receiver. */
 @sender         void send(ByteBuffer message) throws IOException {
 @sender             while (true) {

@@ -61,6 +61,11 @@ static bool connect_to(int fd, const char *path) {
 @sender     while (!connect_to(to->fd, to->link)) usleep(10000);
 @sender     warnx("another receiver has come");
 @sender }
+@sender /* A datagram without bytes is no message, and asks whether the receiver is alive. */
+@sender static bool has_gone(const Sender *to) { return send(to->fd, "", 0, MSG_DONTWAIT) != 0 && errno != EAGAIN; }
+@sender static void reopen_if_gone(Sender *to) {
+@sender     if (has_gone(to)) open_again(to);
+@sender }
 @sender /* Waits while the receiver's queue is full (net.unix.max_dgram_qlen). */
 @sender static void send_message(Sender *to, const void *message) {
 @sender     while (send(to->fd, message, BYTES, 0) < 0) {
@@ -72,14 +77,14 @@ static bool connect_to(int fd, const char *path) {
 @sender @reply     ssize_t n = recv(to->back, reply, BYTES, 0);
 @sender @reply     return n == BYTES || (n < 0 && errno == EAGAIN ? false : (err(1, "recv"), false));
 @sender @reply }
-@sender /* Until the receiver is done, and has removed its name. A datagram without bytes asks whether it is alive. */
+@sender /* Until the receiver is done, and has removed its name. */
 @sender static void finish_sender(Sender *to, const void *mark) {
 @sender     for (send_message(to, mark); access(to->link, F_OK) == 0; usleep(1000)) {
 @sender @manysenders         int unread = 1;
 @sender @manysenders         ioctl(to->fd, SIOCOUTQ, &unread);
-@sender         bool is_alive = send(to->fd, "", 0, MSG_DONTWAIT) == 0 || errno == EAGAIN;
-@sender @manysenders         if (is_alive && unread == 0) break;
-@sender         if (is_alive || access(to->link, F_OK) != 0) continue;
+@sender         bool has_died = has_gone(to);
+@sender @manysenders         if (!has_died && unread == 0) break;
+@sender         if (!has_died || access(to->link, F_OK) != 0) continue;
 @sender         open_again(to);
 @sender         send_message(to, mark);
 @sender     }

@@ -55,6 +55,14 @@ func address(name string) *net.UnixAddr {
 @sender 	return err
 @sender }
 @sender 
+@sender // A datagram without bytes is no message, and asks whether the receiver is alive.
+@sender func (s *sender) reopenIfGone() error {
+@sender 	if _, err := s.Write(nil); err != nil && !errors.Is(err, syscall.EAGAIN) {
+@sender 		return s.connectAgain()
+@sender 	}
+@sender 	return nil
+@sender }
+@sender 
 @sender func (s *sender) send(message []byte) error {
 @sender 	for {
 @sender 		_, err := s.Write(message)

@@ -76,6 +76,16 @@ fn an_end_in_rust_goes_on_when_the_other_dies() {
 }
 
 #[test]
+fn an_end_in_go_goes_on_when_the_other_dies() {
+    if languages(&["go"]).is_empty() {
+        return;
+    }
+    let lab = Lab::new();
+    readers_die(&lab, "go");
+    writers_die(&lab, "go");
+}
+
+#[test]
 fn an_end_in_python_goes_on_when_the_other_dies() {
     let lab = Lab::new();
     readers_die(&lab, "python");
