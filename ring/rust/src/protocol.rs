@@ -449,12 +449,11 @@ impl<P: Port> Sender<P> {
             start = self::start(0, bytes);
         }
         self.wait_for_room(whole(start, bytes))?;
-        let end = &self.end;
-        let room = self.room.wrapping_add(end.capacity - 8).wrapping_sub(end.own);
-        self.limit = end.own.wrapping_add(room.min(end.place(end.own).1));
         Ok(start)
     }
 
+    /// Waits for room for a record and the header behind it. Every record is put after this or below the limit that it leaves, so the limit
+    /// is never behind `own`.
     fn wait_for_room(&mut self, bytes: u32) -> Result<(), Error> {
         while self.end.own.wrapping_add(bytes + 8).wrapping_sub(self.room) > self.end.capacity {
             self.publish(); // the receiver must take what is there
@@ -464,6 +463,9 @@ impl<P: Port> Sender<P> {
             }
             self.room = now;
         }
+        let end = &self.end;
+        let room = self.room.wrapping_add(end.capacity - 8).wrapping_sub(end.own);
+        self.limit = end.own.wrapping_add(room.min(end.place(end.own).1));
         Ok(())
     }
 

@@ -51,6 +51,54 @@ fn messages_of_every_size_arrive_whole_and_the_largest_fills_the_ring() {
     assert_eq!(sender.send(&[0; 4025]), Err(Error::TooLarge(4025)));
 }
 
+/// Calls in random order, none of which waits, and which often find no room or no message: everything arrives once, in order.
+#[test]
+fn what_ends_that_never_wait_do_in_any_order_loses_nothing() {
+    let mut state = 1u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for turn in 0..200 {
+        let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
+        // Lengths of what is under way; none: the end of a stream.
+        let mut sent = std::collections::VecDeque::new();
+        let (mut staged, mut number, mut checked) = (0, 0u8, 0u8);
+        let largest = [8, 40, 300, 1200][turn % 4];
+        for _ in 0..2000 {
+            match random(7) {
+                0..=2 => {
+                    let len = 4 + if turn % 8 < 4 { largest } else { random(largest) };
+                    if sender.push(&vec![number; len]).is_ok() {
+                        sent.push_back(Some(len));
+                        (staged, number) = (staged + 1, number.wrapping_add(1));
+                    }
+                }
+                3 => {
+                    sender.publish();
+                    staged = 0;
+                }
+                4 if random(20) == 0 && sender.finish().is_ok() => {
+                    sent.push_back(None);
+                    staged = 0;
+                }
+                _ => match receiver.peek() {
+                    Ok(message) => {
+                        assert_eq!(Some(Some(message.len())), sent.pop_front(), "turn {turn}");
+                        assert!(message.iter().all(|byte| *byte == checked), "turn {turn}: {message:?}");
+                        checked = checked.wrapping_add(1);
+                    }
+                    Err(Error::Ended) => assert_eq!(Some(None), sent.pop_front(), "turn {turn}"),
+                    // A sender without room has published what it had staged.
+                    Err(error) => {
+                        assert!(error == Error::Again && sent.len() <= staged, "turn {turn}: {error}")
+                    }
+                },
+            }
+        }
+    }
+}
+
 #[test]
 fn a_batch_is_visible_when_it_is_published_and_a_buffer_too_small_loses_nothing() {
     let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
