@@ -43,7 +43,7 @@ enum {
     RING_LINE = 128,           /* CPUs fetch cache lines in pairs */
     RING_ALIGN_FROM = 1024,    /* messages of at least so many bytes begin at a multiple of 64 */
     RING_PAUSES = 1024,        /* most that a receiver waits for a stream to run ahead: ten microseconds or so */
-    RING_TRIES = 1024,         /* one whose messages come one by one tries such a wait as seldom */
+    RING_TRIES = 1024,         /* one whose messages come one by one makes such a wait once in this many */
     RING_POLLS = 100,          /* looks before a sleep: some microseconds */
     RING_SPIN_POLLS = 1 << 16, /* looks before a spinning end asks whether the other one is there: some milliseconds */
     RING_SLEEP_MS = 250        /* a sleeping end asks as often */
@@ -268,9 +268,9 @@ static inline enum ring_result ring_finish(struct ring_end *end) {
     return result;
 }
 
-/* Whether the receiver has done with all that was sent. */
+/* Whether the receiver has done with all that was published. */
 static inline int ring_is_drained(const struct ring_end *end) {
-    return atomic_load_explicit(&end->head->taken, memory_order_acquire) == end->own && end->given == end->own;
+    return atomic_load_explicit(&end->head->taken, memory_order_acquire) == end->given;
 }
 
 /* ---- The receiver ---- */

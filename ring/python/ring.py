@@ -294,8 +294,8 @@ class Sender(End):
         self.publish()
 
     def is_drained(self):
-        """Whether the receiver has done with all that was sent."""
-        return self.given == self.own and self.words[TAKEN] == self.own & WORD
+        """Whether the receiver has done with all that was published."""
+        return self.words[TAKEN] == self.given & WORD
 
     def close(self):
         self.publish()

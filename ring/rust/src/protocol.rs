@@ -21,7 +21,7 @@ pub const HEAD_BYTES: usize = 4096;
 const ALIGN_FROM: u32 = 1024;
 /// Most pauses in which a receiver waits for a stream to run ahead: ten microseconds or so.
 const PAUSES: u32 = 1024;
-/// One whose messages come one by one tries such a wait as seldom: perhaps they do because both ends are at the same cache line.
+/// A receiver whose messages come one by one makes such a wait once in this many: perhaps they do because both ends are at the same line.
 const TRIES: u32 = 1024;
 /// Beside the largest message, which lies at the first byte: what is before it, and the header behind it.
 const BESIDE: u32 = 64 + 8;
@@ -340,7 +340,7 @@ impl<P: Port> Sender<P> {
         let start = if self.fits(len) { 4 } else { self.make_room(len)? };
         self.reserved = (start, len as u32);
         // SAFETY: there is room.
-        Ok(unsafe { slice::from_raw_parts_mut(self.place(start), len) })
+        Ok(unsafe { slice::from_raw_parts_mut(self.in_record(start), len) })
     }
 
     /// The reserved message is written, and this long; visible after [`Self::publish`].
@@ -371,7 +371,7 @@ impl<P: Port> Sender<P> {
             return self.push_anew(message);
         }
         // SAFETY: there is room.
-        unsafe { self.place(4).copy_from_nonoverlapping(message.as_ptr(), message.len()) };
+        unsafe { self.in_record(4).copy_from_nonoverlapping(message.as_ptr(), message.len()) };
         self.put_message(4, message.len() as u32);
         Ok(())
     }
@@ -469,8 +469,8 @@ impl<P: Port> Sender<P> {
         Ok(())
     }
 
-    /// So many bytes behind the start of the next record.
-    fn place(&self, start: u32) -> *mut u8 {
+    /// This many bytes behind the start of the next record.
+    fn in_record(&self, start: u32) -> *mut u8 {
         self.end.bytes.wrapping_add((self.end.place(self.end.own).0 + start) as usize)
     }
 
