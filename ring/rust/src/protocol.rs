@@ -305,7 +305,8 @@ impl<P: Port> Sender<P> {
     /// Goes on behind the records in memory; memory of zeros is an empty ring.
     ///
     /// # Safety
-    /// `head` and `capacity` bytes, in a program or in shared memory, live as long as this end; they have one sender and one receiver.
+    /// `head` and `capacity` bytes, aligned to 64, in a program or in shared memory, live as long as this end; they have one sender and
+    /// one receiver.
     ///
     /// # Errors
     /// [`Error::Damaged`]: the words or the capacity (a power of two from 4096 to 2^30) make no sense.
@@ -349,7 +350,7 @@ impl<P: Port> Sender<P> {
     /// It was not reserved, or not as long.
     #[inline]
     pub fn stage(&mut self, len: usize) {
-        let (start, reserved) = core::mem::take(&mut self.reserved);
+        let (start, reserved) = self.reserved;
         assert!(start > 0 && len <= reserved as usize, "not reserved");
         self.put_message(start, len as u32);
     }
@@ -484,6 +485,7 @@ impl<P: Port> Sender<P> {
         let end = &mut self.end;
         let own = end.own;
         end.own = own.wrapping_add(bytes);
+        self.reserved = (0, 0); // it was reserved at the old position
         match own == end.given {
             true => self.first = header,
             false => end.header(own).store(header, Relaxed),

@@ -99,6 +99,16 @@ fn what_ends_that_never_wait_do_in_any_order_loses_nothing() {
     }
 }
 
+/// What was reserved is void after another message: its room is that one's.
+#[test]
+#[should_panic(expected = "not reserved")]
+fn a_message_after_a_reservation_makes_it_void() {
+    let (mut sender, _receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
+    sender.reserve(1000).expect("room");
+    sender.push(b"another").expect("room");
+    sender.stage(1000);
+}
+
 #[test]
 fn a_batch_is_visible_when_it_is_published_and_a_buffer_too_small_loses_nothing() {
     let (mut sender, mut receiver) = linux::pair(CAPACITY, Wait::Never).expect("a ring");
