@@ -38,7 +38,7 @@ enum ring_result { RING_OK, RING_ENDED, RING_ABSENT, RING_AGAIN, RING_DAMAGED, R
 
 enum {
     RING_MAGIC = 0x676e6972, /* "ring" */
-    RING_VERSION = 2,
+    RING_VERSION = 3,
     RING_HEAD_BYTES = 4096,
     RING_LINE = 128,           /* CPUs fetch cache lines in pairs */
     RING_ALIGN_FROM = 1024,    /* messages of at least so many bytes begin at a multiple of 64 */
@@ -52,6 +52,7 @@ enum {
 #define RING_SKIP UINT32_MAX      /* go on at the first byte */
 #define RING_END (UINT32_MAX - 1) /* the sender has finished */
 #define RING_ALIGNED (1u << 31)   /* beside a length: the message begins at the next multiple of 64, and not right behind */
+#define RING_RUN (1u << 30)       /* the record is a run: messages of this length behind a second word, which says how far they go */
 
 /* How an end sleeps: 0 (it does not), 1 (futex), 2 (eventfd); and whether it lacks membarrier(2), so that the other end needs a fence. */
 struct ring_sleeper {
@@ -71,6 +72,13 @@ _Static_assert(offsetof(struct ring_head, room) == 128 && offsetof(struct ring_h
                offsetof(struct ring_head, sleepers) == 384 && offsetof(struct ring_sleeper, needs_fence) == 4 &&
                sizeof(struct ring_sleeper) == RING_LINE, "LAYOUT.md");
 
+/* Room for messages of one length that share a record, or such messages: `count` of them, of `bytes` each, `stride` bytes apart (the
+   length up to a multiple of 4; of 64, for 1024 bytes and more). */
+struct ring_run {
+    char *payload;
+    size_t bytes, stride, count;
+};
+
 /* One end, of one thread at a time. A child that forks keeps the parent's end alive until it executes another program or closes `file`. */
 struct ring_end {
     struct ring_head *head; /* the bytes of records are behind it */
@@ -83,6 +91,7 @@ struct ring_end {
     uint32_t limit;         /* up to here there is room in one piece */
     uint32_t streak, alone; /* messages since the receiver had to wait; how often it was one alone */
     uint32_t usual, whole;  /* the length that came last, and the bytes of its record */
+    uint32_t run_bytes, run_stride, run_last, run_next; /* the run that is read: its messages; 0: none; positions of the last one, and behind */
     uint32_t needs_fence;
     enum ring_role role;
     enum ring_wait wait;
@@ -117,8 +126,13 @@ static inline int ring_peer_is_there(const struct ring_end *end) {
 static inline _Atomic uint32_t *ring_header_(const struct ring_end *end, uint32_t position) {
     return (_Atomic uint32_t *)(void *)((char *)end->head + RING_HEAD_BYTES + (position & end->mask));
 }
+/* The receiver: whether there is a message of the same run behind the one in hand. */
+static inline int ring_has_rest_(const struct ring_end *end) {
+    return end->run_stride && end->own + end->held != end->run_next;
+}
 /* Whether the word that the other end writes is as it was. */
 static inline int ring_is_unchanged_(const struct ring_end *end) {
+    if (ring_has_rest_(end)) return 0;
     _Atomic uint32_t *word = end->role == RING_SENDER ? &end->head->room : ring_header_(end, end->own + end->held);
     return atomic_load_explicit(word, memory_order_acquire) == end->seen;
 }
@@ -182,7 +196,9 @@ RING_COLD_ enum ring_result ring_wait_(const struct ring_end *end) {
     }
 }
 
-static inline uint32_t ring_aligned_(uint32_t at) { return (at + 4 + 63) / 64 * 64 - at; }
+/* From a record to its first message, behind so many bytes of header; from one message of a run to the next; the bytes of a record. */
+static inline uint32_t ring_start_(uint32_t at, uint32_t header, int is_aligned) { return is_aligned ? (at + header + 63) / 64 * 64 - at : header; }
+static inline uint32_t ring_stride_(uint32_t bytes, int is_aligned) { return is_aligned ? (bytes + 63) & ~63u : (bytes + 3) & ~3u; }
 static inline uint32_t ring_whole_(uint32_t start, uint32_t bytes) { return (start + bytes + 7) & ~7u; }
 
 /* ---- The sender ---- */
@@ -222,14 +238,22 @@ RING_COLD_ enum ring_result ring_wait_for_room_(struct ring_end *end, uint32_t b
     return RING_OK;
 }
 
+/* Room for so many bytes behind the header of the next record, in `held`, and the header behind them. */
+static inline enum ring_result ring_make_room_(struct ring_end *end, uint32_t header, size_t bytes, int is_aligned) {
+    for (;;) {
+        if (bytes > end->mask - 71) return RING_TOO_LARGE;
+        uint32_t at = end->own & end->mask, left = end->mask + 1 - at;
+        end->held = ring_start_(at, header, is_aligned);
+        int is_skip = end->held + bytes > left; /* a record is in one piece: this one begins at the first byte */
+        enum ring_result result = ring_wait_for_room_(end, is_skip ? left : ring_whole_(end->held, bytes));
+        if (result != RING_OK || !is_skip) return result;
+        ring_mark_(end, RING_SKIP, left);
+    }
+}
+
 /* Room for a message of up to `bytes`, to be written in place; waits until there is. */
 RING_COLD_ enum ring_result ring_reserve(struct ring_end *end, size_t bytes, void **payload) {
-    if (bytes > end->mask - 71) return RING_TOO_LARGE;
-    uint32_t at = end->own & end->mask, left = end->mask + 1 - at;
-    end->held = bytes < RING_ALIGN_FROM ? 4 : ring_aligned_(at);
-    int is_skip = end->held + bytes > left; /* a record is in one piece: this one begins at the first byte */
-    enum ring_result result = ring_wait_for_room_(end, is_skip ? left : ring_whole_(end->held, bytes));
-    if (result == RING_OK && is_skip) return ring_mark_(end, RING_SKIP, left), ring_reserve(end, bytes, payload);
+    enum ring_result result = ring_make_room_(end, 4, bytes, bytes >= RING_ALIGN_FROM);
     *payload = (char *)ring_header_(end, end->own) + end->held;
     return result;
 }
@@ -261,6 +285,26 @@ static inline enum ring_result ring_send(struct ring_end *end, const void *messa
     return result;
 }
 
+/* Room for up to `count` messages of `bytes` each (1 or more) that share a record: at least one, and no more than an eighth of the ring
+   holds. Waits until there is. */
+static inline enum ring_result ring_reserve_run(struct ring_end *end, size_t bytes, size_t count, struct ring_run *run) {
+    int is_aligned = bytes >= RING_ALIGN_FROM;
+    if (bytes == 0 || bytes > end->mask) return RING_TOO_LARGE;
+    uint32_t stride = ring_stride_(bytes, is_aligned), most = (end->mask + 1) / 8 / stride;
+    if (count > most) count = most;
+    if (count == 0) count = 1;
+    enum ring_result result = ring_make_room_(end, 8, (count - 1) * stride + bytes, is_aligned);
+    *run = (struct ring_run){(char *)ring_header_(end, end->own) + end->held, bytes, stride, count};
+    return result;
+}
+/* The first `count` messages (at least 1) of the reserved run are written; visible at once. */
+static inline void ring_commit_run(struct ring_end *end, const struct ring_run *run, size_t count) {
+    uint32_t bytes = run->bytes, stop = end->held + (count - 1) * run->stride + bytes;
+    memcpy(ring_header_(end, end->own) + 1, &stop, 4);
+    ring_mark_(end, (bytes + 1) | RING_RUN | (bytes >= RING_ALIGN_FROM ? RING_ALIGNED : 0), ring_whole_(stop, 0));
+    ring_publish(end);
+}
+
 /* After its last message: the receiver gets RING_ENDED after all messages before. */
 static inline enum ring_result ring_finish(struct ring_end *end) {
     enum ring_result result = ring_wait_for_room_(end, 8);
@@ -275,7 +319,9 @@ static inline int ring_is_drained(const struct ring_end *end) {
 
 /* ---- The receiver ---- */
 
+/* Up to a record: what is done with of a run is found from the run's header. */
 RING_COLD_ void ring_give_back_(struct ring_end *end) {
+    if (end->run_stride) return;
     end->given = end->own;
     atomic_store_explicit(&end->head->room, end->own, memory_order_release);
     ring_notify_(end, &end->head->sleepers[RING_SENDER]);
@@ -286,6 +332,7 @@ RING_COLD_ void ring_give_back_(struct ring_end *end) {
 static inline uint32_t ring_release(struct ring_end *end) {
     uint32_t own = end->own + end->held, is_due = own - end->given > end->mask / 8;
     end->own = own, end->held = 0, end->streak++;
+    if (own == end->run_next) end->run_stride = 0;
     atomic_store_explicit(&end->head->taken, own, memory_order_release);
     if (is_due) ring_give_back_(end);
     return own;
@@ -294,14 +341,38 @@ static inline uint32_t ring_release(struct ring_end *end) {
 /* Whether nothing was published after the message in hand. */
 static inline int ring_is_last(const struct ring_end *end) { return ring_is_unchanged_(end); }
 
-/* The bytes of the record with this header at `position`, where its message begins in it, and how long that is; 0: it leaves the ring. */
-static inline uint32_t ring_parse_(const struct ring_end *end, uint32_t position, uint32_t header, uint32_t *start, uint32_t *length) {
+/* A record: its bytes; those from its header to its first message and to the end of the last one; of a message; and from one to the next
+   (0: there is one). */
+struct ring_record_ { uint32_t whole, start, stop, length, stride; };
+
+/* The record with this header at `position`; 0 bytes: it leaves the ring. */
+static inline struct ring_record_ ring_parse_(const struct ring_end *end, uint32_t position, uint32_t header) {
     uint32_t at = position & end->mask, left = end->mask + 1 - at;
-    *start = header & RING_ALIGNED ? ring_aligned_(at) : 4; /* at most `left` */
-    *length = (header & ~RING_ALIGNED) - 1;
-    if (header == RING_END) return 8;
-    if (header == RING_SKIP) return at > 0 ? left : 0; /* a whole lap would have no end */
-    return *length <= left - *start ? ring_whole_(*start, *length) : 0;
+    struct ring_record_ record = {.length = (header & (RING_RUN - 1)) - 1};
+    int is_aligned = header >= RING_ALIGNED;
+    if (header == RING_END) record.whole = 8;
+    if (header == RING_SKIP) record.whole = at > 0 ? left : 0; /* a whole lap would have no end */
+    if (header >= RING_END || record.length > left) return record;
+    record.start = ring_start_(at, header & RING_RUN ? 8 : 4, is_aligned), record.stop = record.start + record.length;
+    if (header & RING_RUN) {
+        /* Read once: the other process could change it after it was checked. */
+        uint32_t stop = atomic_load_explicit(ring_header_(end, position) + 1, memory_order_relaxed);
+        record.stride = ring_stride_(record.length, is_aligned);
+        if (record.length == 0 || stop < record.stop || (stop - record.stop) % record.stride) return record;
+        record.stop = stop;
+    }
+    if (record.stop <= left) record.whole = ring_whole_(record.stop, 0);
+    return record;
+}
+static inline void ring_enter_run_(struct ring_end *end, uint32_t position, struct ring_record_ record) {
+    end->run_bytes = record.length, end->run_stride = record.stride;
+    end->run_last = position + record.stop - record.length, end->run_next = position + record.whole;
+}
+/* The message of the run at `own` is in hand. */
+static inline enum ring_result ring_peek_in_run_(struct ring_end *end, const void **payload, size_t *bytes) {
+    end->held = end->own == end->run_last ? end->run_next - end->own : end->run_stride;
+    *payload = ring_header_(end, end->own), *bytes = end->run_bytes;
+    return RING_OK;
 }
 
 /* Before a wait for a message. A stream is faster if the two ends are not at the same cache line: the more messages came since the last
@@ -317,7 +388,7 @@ static inline void ring_look_away_(struct ring_end *end) {
 RING_COLD_ enum ring_result ring_peek_slowly_(struct ring_end *end, const void **payload, size_t *bytes) {
     for (;;) {
         /* Read once: the other process could change it after it was checked. */
-        uint32_t header = atomic_load_explicit(ring_header_(end, end->own), memory_order_acquire), start, length;
+        uint32_t header = atomic_load_explicit(ring_header_(end, end->own), memory_order_acquire);
         if (header == 0) {
             if (end->given != end->own) ring_give_back_(end); /* the sender may wait for more than an eighth */
             ring_look_away_(end);
@@ -325,11 +396,16 @@ RING_COLD_ enum ring_result ring_peek_slowly_(struct ring_end *end, const void *
             if (result != RING_OK) return result;
             continue;
         }
-        uint32_t whole = ring_parse_(end, end->own, header, &start, &length);
-        if (whole == 0) return RING_DAMAGED;
-        end->held = whole;
+        struct ring_record_ record = ring_parse_(end, end->own, header);
+        if (record.whole == 0) return RING_DAMAGED;
+        if (record.stride) {
+            ring_enter_run_(end, end->own, record);
+            end->own += record.start;
+            return ring_peek_in_run_(end, payload, bytes);
+        }
+        end->held = record.whole;
         if (header == RING_END) return RING_ENDED;
-        *payload = (char *)ring_header_(end, end->own) + start, *bytes = length;
+        *payload = (char *)ring_header_(end, end->own) + record.start, *bytes = record.length;
         if (header != RING_SKIP) return RING_OK;
         ring_release(end);
     }
@@ -337,7 +413,9 @@ RING_COLD_ enum ring_result ring_peek_slowly_(struct ring_end *end, const void *
 
 /* A message in place, valid until the next call; waits until there is one. */
 static inline enum ring_result ring_peek(struct ring_end *end, const void **payload, size_t *bytes) {
-    uint32_t own = ring_release(end), most = (~own & end->mask) - 3; /* bytes of a message before the end of the ring */
+    uint32_t own = ring_release(end);
+    if (end->run_stride) return ring_peek_in_run_(end, payload, bytes);
+    uint32_t most = (~own & end->mask) - 3; /* bytes of a message before the end of the ring */
     _Atomic uint32_t *header = ring_header_(end, own);
     uint32_t length = atomic_load_explicit(header, memory_order_acquire) - 1;
     if (length > most) return ring_peek_slowly_(end, payload, bytes); /* all headers but that of a small message are larger */
@@ -345,6 +423,18 @@ static inline enum ring_result ring_peek(struct ring_end *end, const void **payl
     if (length != end->usual) end->usual = length, end->whole = ring_whole_(4, length);
     end->held = end->whole;
     *payload = header + 1, *bytes = length;
+    return RING_OK;
+}
+
+/* The messages of a run in place, or of what is left of it; one that was sent alone is a run of one. They are done with, and come again
+   after a death, together. */
+static inline enum ring_result ring_peek_run(struct ring_end *end, struct ring_run *run) {
+    const void *payload;
+    enum ring_result result = ring_peek(end, &payload, &run->bytes);
+    if (result != RING_OK) return result;
+    run->payload = (char *)payload, run->stride = end->run_stride ? end->run_stride : ring_stride_(run->bytes, 0), run->count = 1;
+    if (end->run_stride) run->count += (end->run_last - end->own) / end->run_stride, end->held = end->run_next - end->own;
+    end->streak += run->count - 1;
     return RING_OK;
 }
 
@@ -363,19 +453,26 @@ static inline enum ring_result ring_receive(struct ring_end *end, void *message,
    the words there. -1: they make no sense. */
 static inline int ring_attach(struct ring_end *end, void *memory, uint32_t capacity, enum ring_role role, enum ring_wait wait) {
     struct ring_head *head = memory;
-    uint32_t room = atomic_load(&head->room), taken = atomic_load(&head->taken), header, whole, start, length;
-    *end = (struct ring_end){.head = head, .mask = capacity - 1, .own = taken, .given = room, .role = role, .wait = wait, .file = -1,
+    uint32_t room = atomic_load(&head->room), taken = atomic_load(&head->taken), header, whole;
+    *end = (struct ring_end){.head = head, .mask = capacity - 1, .own = room, .given = room, .role = role, .wait = wait, .file = -1,
                              .own_event = -1, .peer_event = -1, .usual = UINT32_MAX};
     end->needs_fence = syscall(SYS_membarrier, 4 /* MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED */, 0, 0) != 0;
     atomic_store(&head->sleepers[role].needs_fence, end->needs_fence);
     atomic_store(&head->sleepers[role].sleeps, 0);
-    if ((room | taken) % 8 || taken - room > capacity - 8) return -1;
-    if (role == RING_RECEIVER) return 0;
-    for (; (header = atomic_load(ring_header_(end, end->own))); end->own += whole) {
-        whole = ring_parse_(end, end->own, header, &start, &length);
+    if (room % 8 || taken - room > capacity - 8) return -1;
+    /* Only the records say where they begin: the sender goes on behind the last one, the receiver where it was, also in the middle of a run. */
+    for (; role == RING_SENDER || end->own != taken; end->own += whole) {
+        header = atomic_load(ring_header_(end, end->own));
+        if (header == 0 && role == RING_SENDER) break;
+        struct ring_record_ record = ring_parse_(end, end->own, header);
+        uint32_t done = taken - end->own;
+        whole = record.whole;
         if (whole == 0 || end->own + whole - room > capacity - 8) return -1;
+        if (role == RING_SENDER || done >= whole) continue;
+        if (!record.stride || done < record.start || (done - record.start) % record.stride || done + record.length > record.stop) return -1;
+        ring_enter_run_(end, end->own, record), whole = done;
     }
-    end->seen = room, end->given = end->limit = end->own;
+    if (role == RING_SENDER) end->seen = room, end->given = end->limit = end->own;
     return 0;
 }
 

@@ -8,6 +8,7 @@ Copy it: MIT or Apache-2.0, as hosepipe is. Python 3.9 or later, Linux, no packa
 An end that was killed at any instruction loses nothing that was published; a new end with the same role goes on where it stopped, and
 only the message that a killed receiver had in hand comes a second time.
 """
+import collections
 import ctypes
 import errno
 import fcntl
@@ -21,12 +22,13 @@ import threading
 import time
 
 SPIN, FUTEX, EVENTFD, NOWAIT = range(4)  # what an end does that must wait
-MAGIC, VERSION, HEAD_BYTES = int.from_bytes(b"ring", "little"), 2, 4096
+MAGIC, VERSION, HEAD_BYTES = int.from_bytes(b"ring", "little"), 3, 4096
 ROOM, TAKEN, SLEEPERS, RECORDS = 32, 64, (96, 128), 1024  # words, counted from the first of the ring
 WORD = (1 << 32) - 1
 # The header of a record: 0, it is not there yet; or the length plus 1; or go on at the first byte; or the sender has finished.
-SKIP, END, LENGTH = WORD, WORD - 1, (1 << 31) - 1
+SKIP, END, LENGTH = WORD, WORD - 1, (1 << 30) - 1
 ALIGNED = 1 << 31  # beside a length: the message begins at the next multiple of 64, and not right behind
+RUN = 1 << 30  # the record is a run: messages of this length behind a second word, which says how far they go
 ALIGN_FROM = 1024  # messages of at least so many bytes begin at a multiple of 64
 LOOKS, SLEEP_MS = {SPIN: 20000, FUTEX: 20, EVENTFD: 20, NOWAIT: 1}, 250
 SENDER, RECEIVER, SETUP = 0, 1, 2  # roles, and the bytes of the file that are locked
@@ -52,6 +54,24 @@ class Again(Exception):
 
 class Damaged(Exception):
     """The other end wrote what makes no sense."""
+
+
+class Run(collections.namedtuple("Run", "bytes length stride count")):
+    """Room for messages of one length that share a record, or such messages: `count` of them in `bytes`, `stride` bytes apart (the length up
+    to a multiple of 4; of 64, for 1024 bytes and more)."""
+
+    def messages(self):
+        return (self.bytes[at : at + self.length] for at in range(0, self.count * self.stride, self.stride))
+
+
+def start_of(at, header_bytes, is_aligned):
+    """From a record to its first message."""
+    return (at + header_bytes + 63 & -64) - at if is_aligned else header_bytes
+
+
+def stride_of(length, is_aligned):
+    """From one message of a run to the next."""
+    return length + 63 & -64 if is_aligned else length + 3 & -4
 
 
 def lock(file, command, byte, kind=fcntl.F_WRLCK):
@@ -120,7 +140,7 @@ class End:
         self.needs_fence = libc.syscall(SYS_MEMBARRIER, REGISTER_MEMBARRIER, 0, 0) != 0
         self.words[self.sleeps + 1], self.words[self.sleeps] = self.needs_fence, 0
         self.given, self.own = self.words[ROOM], self.words[TAKEN]
-        if (self.given | self.own) % 8 or self.own - self.given & WORD > self.mask - 7:
+        if self.given % 8 or self.own - self.given & WORD > self.mask - 7:
             raise Damaged
 
     def peer_is_there(self):
@@ -131,17 +151,28 @@ class End:
         """The word that is the header of the record there."""
         return RECORDS + ((position & self.mask) >> 2)
 
-    def _whole(self, at, header):
-        """The bytes of the record with this header."""
+    def _parse(self, header):
+        """The messages of the next record: from it to the first one, to the end of the last one; bytes of each, and from one to the next (0:
+        there is one)."""
+        at, length = self.own & self.mask, (header & LENGTH) - 1
+        start = start_of(at, 8 if header & RUN else 4, header & ALIGNED)
+        stop = start + length
+        stride = stride_of(length, header & ALIGNED) if header & RUN else 0
+        if header & RUN:
+            first, stop = stop, self.words[RECORDS + (at >> 2) + 1]
+            if length < 1 or stop < first or (stop - first) % stride:
+                raise Damaged
+        if header >= END or length < 0 or at + stop > self.mask + 1:
+            raise Damaged
+        return start, stop, length, stride
+
+    def _whole(self, header):
+        """The bytes of the next record."""
         if header == END:
             return 8
-        if header == SKIP and at > 0:  # a whole lap would have no end
-            return self.mask + 1 - at
-        start = at + 4 if header < ALIGNED else at + 67 & -64
-        stop = start + (header & LENGTH) - 1
-        if not start <= stop <= self.mask + 1:
-            raise Damaged
-        return stop - at + 7 & -8
+        if header == SKIP and self.own & self.mask > 0:  # a whole lap would have no end
+            return self.mask + 1 - (self.own & self.mask)
+        return self._parse(header)[1] + 7 & -8
 
     def _notify(self):
         """A word was stored: either this end sees that the other one sleeps, or that one sees the word, because its membarrier(2) is a
@@ -225,27 +256,16 @@ class Sender(End):
 
     def _resume(self):
         super()._resume()
-        self.seen = self.given
+        self.seen = self.own = self.given
         while header := self.words[self._header(self.own)]:
-            at = self.own & self.mask
-            self.own += self._whole(at, header)
+            self.own += self._whole(header)
             if self.own - self.seen & WORD > self.mask - 7:
                 raise Damaged
         self.given = self.limit = self.own  # where the first record begins that is not published; up to where there is room in one piece
 
     def reserve(self, length):
         """Room for a message of up to `length` bytes, to be written in place; waits until there is. Then stage() or commit()."""
-        if length > self.mask - 71:
-            raise ValueError(f"a message of {length} bytes is larger than the ring")
-        at = self.own & self.mask
-        left, self.held = self.mask + 1 - at, 4 if length < ALIGN_FROM else (at + 67 & -64) - at
-        if self.held + length > left:  # a record is in one piece: it begins at the first byte
-            self._wait_for_room(left)
-            self._mark(SKIP, left)
-            return self.reserve(length)
-        self._wait_for_room(self.held + length + 7 & -8)
-        at += HEAD_BYTES + self.held
-        return self.view[at : at + length]
+        return self._make_room(4, length, length >= ALIGN_FROM)
 
     def stage(self, length):
         """The reserved message is written, and this long; visible after publish()."""
@@ -255,6 +275,24 @@ class Sender(End):
         """The same, visible at once."""
         self.stage(length)
         self.publish()
+
+    def reserve_run(self, length, count):
+        """Room for up to `count` messages of `length` bytes each that share a record: at least one, and no more than an eighth of the ring
+        holds; waits until there is. Then commit_run()."""
+        if length == 0:
+            raise ValueError("a run of empty messages")
+        stride = stride_of(length, length >= ALIGN_FROM)
+        count = max(1, min(count, (self.mask + 1) // 8 // stride))
+        self.run = Run(self._make_room(8, (count - 1) * stride + length, length >= ALIGN_FROM), length, stride, count)
+        return self.run
+
+    def commit_run(self, count):
+        """The first `count` messages of the reserved run are written; visible at once."""
+        if count > 0:
+            stop = self.held + (count - 1) * self.run.stride + self.run.length
+            self.words[self._header(self.own) + 1] = stop
+            self._mark(self.run.length + 1 | RUN | (ALIGNED if self.run.length >= ALIGN_FROM else 0), stop + 7 & -8)
+            self.publish()
 
     def push(self, message):
         """Copies a message into the ring; visible after publish()."""
@@ -301,6 +339,19 @@ class Sender(End):
         self.publish()
         super().close()
 
+    def _make_room(self, header_bytes, length, is_aligned):
+        if length > self.mask - 71:
+            raise ValueError(f"{length} bytes are more than the ring holds")
+        at = self.own & self.mask
+        left, self.held = self.mask + 1 - at, start_of(at, header_bytes, is_aligned)
+        if self.held + length > left:  # a record is in one piece: it begins at the first byte
+            self._wait_for_room(left)
+            self._mark(SKIP, left)
+            return self._make_room(header_bytes, length, is_aligned)
+        self._wait_for_room(self.held + length + 7 & -8)
+        at += HEAD_BYTES + self.held
+        return self.view[at : at + length]
+
     def _wait_for_room(self, length):
         """For so many bytes and the header behind them."""
         while self.own + length + 7 - self.seen & WORD > self.mask:
@@ -326,6 +377,24 @@ class Sender(End):
 
 class Receiver(End):
     role = RECEIVER
+    rest = Run(None, 0, 0, 0)  # of a run: how long its messages are, and how far apart (0: there is none),
+    last = behind = -1  # positions of the last one, and of the next record
+
+    def _resume(self):
+        super()._resume()
+        taken, self.own = self.own, self.given
+        # It may have been in the middle of a run: only the records say where they begin.
+        while self.own != taken:
+            header, done = self.words[self._header(self.own)], taken - self.own & WORD
+            whole = self._whole(header)
+            if done >= whole:
+                self.own = self.own + whole & WORD
+                continue
+            start, stop, length, stride = self._parse(header)
+            if not stride or not start <= done <= stop - length or (done - start) % stride:
+                raise Damaged
+            self._enter(header)
+            self.own = taken
 
     def peek(self):
         """A message in place, valid until the next call; waits until there is one."""
@@ -335,26 +404,52 @@ class Receiver(End):
         """A message, copied."""
         return self._next(self.memory)
 
+    def peek_run(self):
+        """The messages of a run in place, or of what is left of it; one that was sent alone is a run of one. They are done with, and come
+        again after a death, together."""
+        first = self.peek()
+        if not self.rest.stride:
+            return Run(first, len(first), len(first) or 1, 1)
+        more, at = self.last - self.own & WORD, HEAD_BYTES + (self.own & self.mask)
+        self.held = self.behind - self.own & WORD
+        return Run(self.view[at : at + more + len(first)], len(first), self.rest.stride, more // self.rest.stride + 1)
+
     def _next(self, memory):
         self.release()
-        while True:
+        while not self.rest.stride:
             at = self.own & self.mask
             header = self.words[RECORDS + (at >> 2)]
             is_ordered or fence()
-            start = at + 4 if header < ALIGNED else at + 67 & -64
+            start = at + 4 if header < RUN else at + 67 & -64
             stop = start + (header & LENGTH) - 1
-            if start <= stop <= self.mask + 1:
+            if start <= stop <= self.mask + 1 and not header & RUN:
                 self.held = stop - at + 7 & -8
                 return memory[HEAD_BYTES + start : HEAD_BYTES + stop]
-            if header:
-                self.held = self._whole(at, header)
-                if header == END:
-                    raise Ended
-                self.release()
-            else:
+            if header == 0:
                 if self.given != self.own:
                     self._give_back()  # the sender may wait for more than an eighth
                 self._wait()
+            elif header & RUN and header < END:
+                self._enter(header)
+            else:
+                self.held = self._whole(header)
+                if header == END:
+                    raise Ended
+                self.release()
+        self.held = self.behind - self.own & WORD if self.own == self.last else self.rest.stride
+        at = HEAD_BYTES + (self.own & self.mask)
+        return memory[at : at + self.rest.length]
+
+    def _enter(self, header):
+        """The next record is a run: its first message is the next one."""
+        start, stop, length, stride = self._parse(header)
+        self.rest = Run(None, length, stride, 0)
+        self.last, self.behind = self.own + stop - length & WORD, self.own + (stop + 7 & -8) & WORD
+        self.own = self.own + start & WORD
+
+    def _is_unchanged(self):
+        has_rest = self.rest.stride and self.own + self.held & WORD != self.behind
+        return not has_rest and super()._is_unchanged()
 
     def is_last(self):
         """Whether nothing was published after the message in hand."""
@@ -367,6 +462,8 @@ class Receiver(End):
             is_ordered or fence()
             self.words[TAKEN] = self.own = self.own + self.held & WORD
             self.held = 0
+            if self.own == self.behind:
+                self.rest = Receiver.rest
             if self.own - self.given & WORD > self.mask >> 3:
                 self._give_back()
 
@@ -376,6 +473,9 @@ class Receiver(End):
         super().close()
 
     def _give_back(self):
+        """Up to a record: what is done with of a run is found from the run's header."""
+        if self.rest.stride:
+            return
         is_ordered or fence()
         self.words[ROOM] = self.given = self.own
         self._notify()

@@ -13,7 +13,7 @@ state = os.open(state_path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def size_of(number):
-    return 8 * (300 if number % 61 == 0 else 1 + number * 7 % 40)
+    return 8 * (300 if number // 8 % 61 == 5 else 1 + number // 8 * 7 % 40)
 
 
 def note(of_id, number):
@@ -29,8 +29,15 @@ def send_all(end):
     while count == 0 or number < count:
         size = size_of(number)
         message = struct.pack("=Q", own_id << 40 | number) * (size // 8)
+        sent = 1
         try:
-            if number % 4 == 3:
+            if number % 16 > 7:
+                run = end.reserve_run(size, 16 - number % 16)
+                sent = run.count
+                for at, room in enumerate(run.messages()):
+                    room[:] = struct.pack("=Q", own_id << 40 | number + at) * (size // 8)
+                end.commit_run(sent)
+            elif number % 4 == 3:
                 end.push(message)
             elif number % 4 == 2:
                 end.reserve(size + 100)[:size] = message
@@ -40,9 +47,9 @@ def send_all(end):
         except ring.Absent:
             say("absent")
             continue
-        if number % 4 != 3:
-            note(own_id, number + 1)
-        number += 1
+        if number % 16 > 7 or number % 4 != 3:
+            note(own_id, number + sent)
+        number += sent
     end.publish()
     note(own_id, count)
     while True:
@@ -58,28 +65,30 @@ def send_all(end):
 def receive_all(end):
     known = os.pread(state, 8 << 16, 0)
     got = dict(enumerate(struct.unpack(f"={len(known) // 8}Q", known)))
-    first, doubled = True, ""
+    first, turn = True, 0
     while True:
+        turn += 1
         try:
-            message = end.receive() if not first and number % 2 else end.peek()
+            messages = end.peek_run().messages() if turn % 3 == 2 else [end.receive() if turn % 3 else end.peek()]
         except ring.Absent:
             say("absent")
             continue
         except ring.Ended:
-            say("ended" + doubled)
+            say("ended")
             return
-        word = int.from_bytes(message[:8], sys.byteorder)
-        of_id, number = word >> 40, word & (1 << 40) - 1
-        if len(message) != size_of(number) or message[8:] != message[:-8]:
-            sys.exit(f"receiver: message {number} of {of_id} is torn")
-        if first and number + 1 == got.get(of_id, 0):
-            doubled = ", 1 doubled"
-        elif number != got.get(of_id, 0):
-            sys.exit(f"receiver: {number} of {of_id} in place of {got.get(of_id, 0)}")
-        else:
+        for message in messages:
+            word = int.from_bytes(message[:8], sys.byteorder)
+            of_id, number = word >> 40, word & (1 << 40) - 1
+            expected = got.get(of_id, 0)
+            if len(message) != size_of(number) or message[8:] != message[:-8]:
+                sys.exit(f"receiver: message {number} of {of_id} is torn")
+            if first and expected - 8 <= number < expected:
+                continue  # the message or the run that the last one had in hand
+            if number != expected:
+                sys.exit(f"receiver: {number} of {of_id} in place of {expected}")
             got[of_id] = number + 1
             note(of_id, number + 1)
-        first = False
+            first = False
 
 
 try:

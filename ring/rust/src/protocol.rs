@@ -14,11 +14,11 @@ use std::sync::atomic::{
 };
 
 pub const MAGIC: u32 = u32::from_ne_bytes(*b"ring");
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Where the records begin.
 pub const HEAD_BYTES: usize = 4096;
 /// Messages of at least this many bytes begin at a multiple of 64.
-const ALIGN_FROM: u32 = 1024;
+const ALIGN_FROM: usize = 1024;
 /// Most pauses in which a receiver waits for a stream to run ahead: ten microseconds or so.
 const PAUSES: u32 = 1024;
 /// A receiver whose messages come one by one makes such a wait once in this many: perhaps they do because both ends are at the same line.
@@ -30,8 +30,11 @@ const BESIDE: u32 = 64 + 8;
 const SKIP: u32 = u32::MAX;
 /// the sender has finished.
 const END: u32 = u32::MAX - 1;
-/// Beside a length: the message begins at the next multiple of 64, and not right behind the header.
+/// Beside a length: the message begins at the next multiple of 64, and not right behind the header;
 const ALIGNED: u32 = 1 << 31;
+/// the record is a run: messages of this length behind a second word, which says how far they go.
+const RUN: u32 = 1 << 30;
+const LENGTH: u32 = RUN - 1;
 
 /// Why a call gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +193,28 @@ struct End<P> {
     port: P,
 }
 
+/// A record of messages. Bytes from its header to
+#[derive(Clone, Copy)]
+struct Record {
+    /// the first message,
+    start: u32,
+    /// and the end of the last one;
+    stop: u32,
+    /// of each message,
+    length: u32,
+    /// and from one to the next; 0: there is one.
+    stride: u32,
+}
+
+impl Record {
+    /// Whether it is a run with a message this many bytes behind its header.
+    fn has_message_at(&self, at: u32) -> bool {
+        self.stride > 0
+            && (self.start..=self.stop - self.length).contains(&at)
+            && (at - self.start).is_multiple_of(self.stride)
+    }
+}
+
 // SAFETY: the pointers are to memory that threads share, by the contract of `Sender::new` and `Receiver::new`.
 unsafe impl<P: Send> Send for End<P> {}
 
@@ -201,7 +226,7 @@ impl<P: Port> End<P> {
         sleeper.how.store(0, SeqCst);
         (end.given, end.own) = (end.head().room.0.load(SeqCst), end.head().taken.0.load(SeqCst));
         let is_whole = capacity.is_power_of_two() && (4096..=1 << 30).contains(&capacity);
-        let makes_sense = (end.own | end.given) & 7 == 0 && end.own.wrapping_sub(end.given) <= capacity;
+        let makes_sense = end.given & 7 == 0 && end.own.wrapping_sub(end.given) <= capacity;
         if is_whole && makes_sense { Ok(end) } else { Err(Error::Damaged) }
     }
 
@@ -226,20 +251,41 @@ impl<P: Port> End<P> {
         unsafe { &*self.port.header(self.bytes, at) }
     }
 
-    /// Bytes from the next record to its message, of the message, and of all of it; none: the header says something else.
-    fn message(&self, header: u32) -> Option<(u32, u32, u32)> {
+    /// The messages of the next record; none: its header says something else.
+    fn record(&self, header: u32) -> Option<Record> {
         let (at, left) = self.place(self.own);
-        let length = (header & !ALIGNED).wrapping_sub(1);
-        let start = if header & ALIGNED == 0 { 4 } else { aligned_start(at) };
-        let fits = header < END && start <= left && length <= left - start;
-        fits.then(|| (start, length, whole(start, length)))
+        let length = (header & LENGTH).wrapping_sub(1);
+        if header >= END || length > left {
+            return None;
+        }
+        let is_aligned = header & ALIGNED != 0;
+        if header & RUN == 0 {
+            let start = start(at, 4, is_aligned);
+            let stop = start + length;
+            return (stop <= left).then_some(Record { start, stop, length, stride: 0 });
+        }
+        let (start, stride, stop) = (start(at, 8, is_aligned), stride(length, is_aligned), self.run_stop());
+        let is_whole = length > 0 && stop >= start + length && (stop - start - length).is_multiple_of(stride);
+        (is_whole && stop <= left).then_some(Record { start, stop, length, stride })
     }
 
-    /// Bytes of the next record, which is no message.
-    fn mark_bytes(&self, header: u32) -> Result<u32, Error> {
-        match (header, self.place(self.own)) {
-            (END, _) => Ok(8),
-            (SKIP, (1.., left)) => Ok(left),
+    /// The second word of the next record. Read once: the other process could change it after the checks.
+    fn run_stop(&self) -> u32 {
+        // SAFETY: a record is at a multiple of 8 in the ring.
+        unsafe { self.in_record(4).cast::<u32>().read_volatile() }
+    }
+
+    /// This many bytes behind the start of the next record.
+    fn in_record(&self, start: u32) -> *mut u8 {
+        self.bytes.wrapping_add((self.place(self.own).0 + start) as usize)
+    }
+
+    /// Bytes of the next record.
+    fn record_bytes(&self, header: u32) -> Result<u32, Error> {
+        match (self.record(header), header, self.place(self.own)) {
+            (Some(record), ..) => Ok(whole(record.stop)),
+            (None, END, _) => Ok(8),
+            (None, SKIP, (1.., left)) => Ok(left),
             _ => Err(Error::Damaged),
         }
     }
@@ -288,7 +334,8 @@ impl<P: Port> End<P> {
     }
 }
 
-/// The end that sends.
+/// The end that sends. (Two ends of one program are not in one cache line.)
+#[repr(align(128))]
 pub struct Sender<P: Port> {
     end: End<P>,
     /// The receiver's `room`, as last read.
@@ -297,8 +344,47 @@ pub struct Sender<P: Port> {
     limit: u32,
     /// Header of the first record that is not published.
     first: u32,
-    /// What is reserved: bytes from the record to the message, of the message.
-    reserved: (u32, u32),
+    reserved: Reserved,
+}
+
+/// Room of the next record; a start of 0: none is reserved. Bytes
+#[derive(Clone, Copy, Default)]
+struct Reserved {
+    /// from the record to its first message,
+    start: u32,
+    /// of each message,
+    length: u32,
+    /// and from one to the next.
+    stride: u32,
+    /// Messages.
+    count: u32,
+}
+
+/// Room for messages of one length, and messages that share a record.
+#[derive(Debug)]
+pub struct Run<B> {
+    /// All of them, and what is between.
+    pub bytes: B,
+    /// Bytes of each,
+    pub length: usize,
+    /// from one to the next: `length` up to a multiple of 4 (of 64, for 1024 bytes and more).
+    pub stride: usize,
+    pub count: usize,
+}
+
+impl Run<&[u8]> {
+    /// The messages, one after the other.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.count).map(|at| &self.bytes[at * self.stride..][..self.length])
+    }
+}
+
+impl Run<&mut [u8]> {
+    /// Room for each message, one after the other.
+    pub fn rooms(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let length = self.length;
+        self.bytes.chunks_mut(self.stride).map(move |room| &mut room[..length])
+    }
 }
 
 impl<P: Port> Sender<P> {
@@ -313,17 +399,15 @@ impl<P: Port> Sender<P> {
     pub unsafe fn new(head: *const Head, bytes: *mut u8, capacity: u32, port: P) -> Result<Self, Error> {
         let mut end = End::new(head, bytes, capacity, Role::Sender, port)?;
         let room = end.given;
+        end.own = room;
         while end.own.wrapping_sub(room) <= capacity - 8 {
             let header = end.header(end.own).load(Acquire);
             if header == 0 {
                 end.given = end.own;
                 let limit = end.own;
-                return Ok(Self { end, room, limit, first: 0, reserved: (0, 0) });
+                return Ok(Self { end, room, limit, first: 0, reserved: Reserved::default() });
             }
-            end.own = end.own.wrapping_add(match end.message(header) {
-                Some((.., whole)) => whole,
-                None => end.mark_bytes(header)?,
-            });
+            end.own = end.own.wrapping_add(end.record_bytes(header)?);
         }
         Err(Error::Damaged)
     }
@@ -338,10 +422,10 @@ impl<P: Port> Sender<P> {
     /// As [`Error`] says; what was staged is kept.
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        let start = if self.fits(len) { 4 } else { self.make_room(len)? };
-        self.reserved = (start, len as u32);
+        let start = if self.fits(len) { 4 } else { self.make_room(4, len, len >= ALIGN_FROM)? };
+        self.reserved = Reserved { start, length: len as u32, stride: 0, count: 1 };
         // SAFETY: there is room.
-        Ok(unsafe { slice::from_raw_parts_mut(self.in_record(start), len) })
+        Ok(unsafe { slice::from_raw_parts_mut(self.end.in_record(start), len) })
     }
 
     /// The reserved message is written, and this long; visible after [`Self::publish`].
@@ -350,8 +434,8 @@ impl<P: Port> Sender<P> {
     /// It was not reserved, or not as long.
     #[inline]
     pub fn stage(&mut self, len: usize) {
-        let (start, reserved) = self.reserved;
-        assert!(start > 0 && len <= reserved as usize, "not reserved");
+        let Reserved { start, length, stride, .. } = self.reserved;
+        assert!(start > 0 && stride == 0 && len <= length as usize, "not reserved");
         self.put_message(start, len as u32);
     }
 
@@ -359,6 +443,47 @@ impl<P: Port> Sender<P> {
     #[inline]
     pub fn commit(&mut self, len: usize) {
         self.stage(len);
+        self.publish();
+    }
+
+    /// Room for up to `count` messages of `len` bytes each, which share a record: at least one, and no more than an eighth of the ring has
+    /// room for. Waits until there is. Then [`Self::commit_run`].
+    ///
+    /// # Errors
+    /// As [`Self::reserve`].
+    ///
+    /// # Panics
+    /// The messages are empty.
+    pub fn reserve_run(&mut self, len: usize, count: usize) -> Result<Run<&mut [u8]>, Error> {
+        assert!(len > 0, "a run of empty messages");
+        let most = self.end.capacity as usize / 8;
+        if len > self.end.capacity as usize {
+            return Err(Error::TooLarge(len));
+        }
+        let is_aligned = len >= ALIGN_FROM;
+        let stride = stride(len as u32, is_aligned) as usize;
+        let count = count.clamp(1, (most / stride).max(1));
+        let bytes = (count - 1) * stride + len;
+        let start = self.make_room(8, bytes, is_aligned)?;
+        self.reserved = Reserved { start, length: len as u32, stride: stride as u32, count: count as u32 };
+        // SAFETY: there is room.
+        let bytes = unsafe { slice::from_raw_parts_mut(self.end.in_record(start), bytes) };
+        Ok(Run { bytes, length: len, stride, count })
+    }
+
+    /// The first `count` messages of the reserved run are written; visible at once.
+    ///
+    /// # Panics
+    /// They were not reserved.
+    pub fn commit_run(&mut self, count: usize) {
+        let Reserved { start, length, stride, count: most } = self.reserved;
+        assert!(stride > 0 && count <= most as usize, "not reserved");
+        let Some(before) = (count as u32).checked_sub(1) else { return };
+        let stop = start + before * stride + length;
+        // SAFETY: it is behind the header of the record.
+        unsafe { self.end.in_record(4).cast::<u32>().write(stop) };
+        let aligned = if length as usize >= ALIGN_FROM { ALIGNED } else { 0 };
+        self.put((length + 1) | RUN | aligned, whole(stop));
         self.publish();
     }
 
@@ -372,7 +497,7 @@ impl<P: Port> Sender<P> {
             return self.push_anew(message);
         }
         // SAFETY: there is room.
-        unsafe { self.in_record(4).copy_from_nonoverlapping(message.as_ptr(), message.len()) };
+        unsafe { self.end.in_record(4).copy_from_nonoverlapping(message.as_ptr(), message.len()) };
         self.put_message(4, message.len() as u32);
         Ok(())
     }
@@ -425,7 +550,7 @@ impl<P: Port> Sender<P> {
     /// Whether there is room for a message right behind its header, known without a look at the receiver's words.
     #[inline]
     fn fits(&self, len: usize) -> bool {
-        len < ALIGN_FROM as usize && whole(4, len as u32) <= self.limit.wrapping_sub(self.end.own)
+        len < ALIGN_FROM && whole(4 + len as u32) <= self.limit.wrapping_sub(self.end.own)
     }
 
     #[cold]
@@ -435,21 +560,22 @@ impl<P: Port> Sender<P> {
         Ok(())
     }
 
-    /// Waits for room for a message and the header behind it; bytes from the record to the message. A record is in one piece: one that
-    /// does not fit before the end of the bytes begins at the first byte.
+    /// Waits for room for a record of so many bytes behind its start, and the header behind it; the start. A record is in one piece: one
+    /// that does not fit before the end of the bytes begins at the first byte.
     #[cold]
-    fn make_room(&mut self, len: usize) -> Result<u32, Error> {
+    fn make_room(&mut self, header_bytes: u32, len: usize, is_aligned: bool) -> Result<u32, Error> {
+        self.reserved = Reserved::default();
         if len > (self.end.capacity - BESIDE) as usize {
             return Err(Error::TooLarge(len));
         }
         let (bytes, (at, left)) = (len as u32, self.end.place(self.end.own));
-        let mut start = start(at, bytes);
+        let mut start = start(at, header_bytes, is_aligned);
         if start + bytes > left {
             self.wait_for_room(left)?;
             self.put(SKIP, left);
-            start = self::start(0, bytes);
+            start = self::start(0, header_bytes, is_aligned);
         }
-        self.wait_for_room(whole(start, bytes))?;
+        self.wait_for_room(whole(start + bytes))?;
         Ok(start)
     }
 
@@ -470,14 +596,9 @@ impl<P: Port> Sender<P> {
         Ok(())
     }
 
-    /// This many bytes behind the start of the next record.
-    fn in_record(&self, start: u32) -> *mut u8 {
-        self.end.bytes.wrapping_add((self.end.place(self.end.own).0 + start) as usize)
-    }
-
     #[inline]
     fn put_message(&mut self, start: u32, bytes: u32) {
-        self.put((bytes + 1) | if start > 4 { ALIGNED } else { 0 }, whole(start, bytes));
+        self.put((bytes + 1) | if start > 4 { ALIGNED } else { 0 }, whole(start + bytes));
     }
 
     #[inline]
@@ -485,7 +606,8 @@ impl<P: Port> Sender<P> {
         let end = &mut self.end;
         let own = end.own;
         end.own = own.wrapping_add(bytes);
-        self.reserved = (0, 0); // it was reserved at the old position
+        self.reserved.start = 0; // it was at the old position
+        self.reserved.stride = 0;
         match own == end.given {
             true => self.first = header,
             false => end.header(own).store(header, Relaxed),
@@ -493,18 +615,19 @@ impl<P: Port> Sender<P> {
     }
 }
 
-/// Bytes of a record.
-fn whole(start: u32, bytes: u32) -> u32 {
-    (start + bytes + 7) & !7
+/// Bytes of a record of which so many are in use.
+fn whole(stop: u32) -> u32 {
+    (stop + 7) & !7
 }
 
-/// From a record to a message of this length.
-fn start(at: u32, bytes: u32) -> u32 {
-    if bytes < ALIGN_FROM { 4 } else { aligned_start(at) }
+/// From a record to its first message.
+fn start(at: u32, header_bytes: u32, is_aligned: bool) -> u32 {
+    if is_aligned { (at + header_bytes).next_multiple_of(64) - at } else { header_bytes }
 }
 
-fn aligned_start(at: u32) -> u32 {
-    (at + 4).next_multiple_of(64) - at
+/// From one message of a run to the next.
+fn stride(length: u32, is_aligned: bool) -> u32 {
+    length.next_multiple_of(if is_aligned { 64 } else { 4 })
 }
 
 impl<P: Port> Drop for Sender<P> {
@@ -514,6 +637,7 @@ impl<P: Port> Drop for Sender<P> {
 }
 
 /// The end that receives.
+#[repr(align(128))]
 pub struct Receiver<P: Port> {
     end: End<P>,
     /// Where the record behind the message in hand begins; `own`: none is in hand.
@@ -521,9 +645,31 @@ pub struct Receiver<P: Port> {
     /// Length of the last message right behind its header, bytes of its record. The next one's is likely the same, and a branch that is
     /// predicted needs not wait for the header to come.
     usual: (u32, u32),
+    /// Of the run that the next message is in.
+    rest: Rest,
     /// Messages since it had to wait, and how often it was one alone.
     streak: u32,
     alone: u32,
+}
+
+/// The messages of a run that were not received yet.
+#[derive(Default)]
+struct Rest {
+    /// Bytes of each, and from one to the next; 0: there is no run.
+    length: u32,
+    stride: u32,
+    /// Positions of the last one, and of the next record.
+    last: u32,
+    next: u32,
+}
+
+impl Rest {
+    /// Of the run that is this record.
+    fn new(position: u32, record: &Record) -> Self {
+        let [last, next] =
+            [record.stop - record.length, whole(record.stop)].map(|bytes| position.wrapping_add(bytes));
+        Self { length: record.length, stride: record.stride, last, next }
+    }
 }
 
 impl<P: Port> Receiver<P> {
@@ -535,9 +681,23 @@ impl<P: Port> Receiver<P> {
     /// # Errors
     /// As [`Sender::new`].
     pub unsafe fn new(head: *const Head, bytes: *mut u8, capacity: u32, port: P) -> Result<Self, Error> {
-        let end = End::new(head, bytes, capacity, Role::Receiver, port)?;
-        let own = end.own;
-        Ok(Self { end, next: own, usual: (0, 8), streak: 0, alone: 0 })
+        let mut end = End::new(head, bytes, capacity, Role::Receiver, port)?;
+        let (mut rest, taken) = (Rest::default(), end.own);
+        // It may have been in the middle of a run: only the records say where they begin.
+        end.own = end.given;
+        while end.own != taken {
+            let header = end.header(end.own).load(Acquire);
+            let (bytes, done) = (end.record_bytes(header)?, taken.wrapping_sub(end.own));
+            if done >= bytes {
+                end.own = end.own.wrapping_add(bytes);
+                continue;
+            }
+            let record =
+                end.record(header).filter(|record| record.has_message_at(done)).ok_or(Error::Damaged)?;
+            rest = Rest::new(end.own, &record);
+            end.own = taken;
+        }
+        Ok(Self { end, next: taken, usual: (0, 8), rest, streak: 0, alone: 0 })
     }
 
     pub fn port(&self) -> &P {
@@ -550,27 +710,32 @@ impl<P: Port> Receiver<P> {
     /// As [`Error`] says.
     #[inline]
     pub fn peek(&mut self) -> Result<&[u8], Error> {
-        self.release();
-        loop {
-            // Read once: the other process could change it after the checks.
-            let header = self.end.header(self.end.own).load(Acquire);
-            let (at, left) = self.end.place(self.end.own);
-            let length = header.wrapping_sub(1);
-            let (start, length) = if length <= left - 4 {
-                if length != self.usual.0 {
-                    self.usual = (length, whole(4, length));
-                }
-                self.next = self.end.own.wrapping_add(self.usual.1);
-                (4, length)
-            } else if let Some(found) = self.seldom(header)? {
-                found
-            } else {
-                continue;
-            };
-            let message = self.end.bytes.wrapping_add((at + start) as usize);
-            // SAFETY: it ends before the end of the bytes.
-            return Ok(unsafe { slice::from_raw_parts(message, length as usize) });
+        let (at, length) = self.look()?;
+        // SAFETY: it ends before the end of the bytes.
+        Ok(unsafe { slice::from_raw_parts(self.end.bytes.wrapping_add(at as usize), length as usize) })
+    }
+
+    /// The messages of a run in place, or of what is left of it; one that was sent alone is a run of one. They are done with, and come
+    /// again after a death, together.
+    ///
+    /// # Errors
+    /// As [`Self::peek`].
+    pub fn peek_run(&mut self) -> Result<Run<&[u8]>, Error> {
+        let (at, length) = self.look()?;
+        let (stride, before) = match self.rest.stride {
+            0 => (stride(length.max(1), false), 0),
+            stride => (stride, self.rest.last.wrapping_sub(self.end.own)),
+        };
+        if self.rest.stride > 0 {
+            self.next = self.rest.next;
         }
+        let others = before / stride;
+        self.streak = self.streak.wrapping_add(others);
+        // SAFETY: the last one ends before the end of the bytes.
+        let bytes = unsafe {
+            slice::from_raw_parts(self.end.bytes.wrapping_add(at as usize), (before + length) as usize)
+        };
+        Ok(Run { bytes, length: length as usize, stride: stride as usize, count: others as usize + 1 })
     }
 
     /// Copies a message; its length.
@@ -595,59 +760,99 @@ impl<P: Port> Receiver<P> {
 
     /// Whether nothing was published after the message in hand.
     pub fn is_last(&self) -> bool {
-        self.end.header(self.next).load(Acquire) == 0
+        !self.has_rest() && self.end.header(self.next).load(Acquire) == 0
     }
 
     /// The message in hand is done with: a receiver that is killed after this does not get it again. Asking for the next one does the
     /// same. Room is given back an eighth of the ring at a time, which keeps the word's cache line with the sender.
     #[inline]
     pub fn release(&mut self) {
-        let end = &mut self.end;
-        if end.own == self.next {
+        let next = self.next;
+        if self.end.own == next {
             return;
         }
-        end.own = self.next;
+        self.end.own = next;
+        if self.rest.next == next {
+            self.rest.stride = 0;
+        }
         self.streak = self.streak.wrapping_add(1);
-        end.head().taken.0.store(end.own, Release);
-        if end.own.wrapping_sub(end.given) >= end.capacity / 8 {
+        self.end.head().taken.0.store(next, Release);
+        if next.wrapping_sub(self.end.given) >= self.end.capacity / 8 {
             self.give_back();
         }
     }
 
     /// As [`Sender::arm`].
     pub fn arm(&self) -> bool {
-        self.end.arm(self.end.header(self.next), 0)
+        !self.has_rest() && self.end.arm(self.end.header(self.next), 0)
     }
 
+    /// Whether there is a message of the same run behind the one in hand.
+    fn has_rest(&self) -> bool {
+        self.rest.stride > 0 && self.next != self.rest.next
+    }
+
+    /// The place of the next message, and its length.
+    #[inline]
+    fn look(&mut self) -> Result<(u32, u32), Error> {
+        self.release();
+        let own = self.next;
+        if self.rest.stride > 0 {
+            self.next =
+                if own == self.rest.last { self.rest.next } else { own.wrapping_add(self.rest.stride) };
+            return Ok((self.end.place(own).0, self.rest.length));
+        }
+        // Read once: the other process could change it after the checks.
+        let length = self.end.header(own).load(Acquire).wrapping_sub(1);
+        let (at, left) = self.end.place(own);
+        if length > left - 4 {
+            return self.look_again();
+        }
+        if length != self.usual.0 {
+            self.usual = (length, whole(4 + length));
+        }
+        self.next = own.wrapping_add(self.usual.1);
+        Ok((at + 4, length))
+    }
+
+    /// The same, if the next header is not that of a message right behind it.
+    #[cold]
+    fn look_again(&mut self) -> Result<(u32, u32), Error> {
+        loop {
+            let own = self.end.own;
+            let header = self.end.header(own).load(Acquire);
+            if header == 0 {
+                self.wait_for_message()?;
+                continue;
+            }
+            let Some(record) = self.end.record(header) else {
+                self.next = own.wrapping_add(self.end.record_bytes(header)?);
+                if header == END {
+                    return Err(Error::Ended);
+                }
+                self.release();
+                continue;
+            };
+            self.next = own.wrapping_add(whole(record.stop));
+            if record.stride > 0 {
+                self.rest = Rest::new(own, &record);
+                self.end.own = own.wrapping_add(record.start);
+                if self.end.own != self.rest.last {
+                    self.next = self.end.own.wrapping_add(record.stride);
+                }
+            }
+            return Ok((self.end.place(own).0 + record.start, record.length));
+        }
+    }
+
+    /// Up to a record: what is done with of a run is found from the run's header.
     #[cold]
     fn give_back(&mut self) {
         let end = &mut self.end;
-        if end.given != end.own {
+        if end.given != end.own && self.rest.stride == 0 {
             end.given = end.own;
             end.head().room.0.store(end.own, Release);
             end.tell(Role::Sender);
-        }
-    }
-
-    /// A header that is not that of a message right behind it. Of 0 and of marks no message comes: look again.
-    #[cold]
-    fn seldom(&mut self, header: u32) -> Result<Option<(u32, u32)>, Error> {
-        if header == 0 {
-            return self.wait_for_message().map(|_| None);
-        }
-        let found = self.end.message(header);
-        let bytes = match found {
-            Some((.., whole)) => whole,
-            None => self.end.mark_bytes(header)?,
-        };
-        self.next = self.end.own.wrapping_add(bytes);
-        match (found, header) {
-            (Some((start, length, _)), _) => Ok(Some((start, length))),
-            (None, END) => Err(Error::Ended),
-            (None, _) => {
-                self.release();
-                Ok(None)
-            }
         }
     }
 

@@ -109,15 +109,15 @@ fn with_stores(stores: u32, end: impl FnOnce()) -> bool {
 #[derive(Clone)]
 struct Model {
     omits_fence: bool,
-    /// That at the first byte, and those from `MESSAGE_END` on, which is where records begin.
-    headers: Arc<[AtomicU32; 6]>,
+    /// Those at `PLACES`.
+    headers: Arc<[AtomicU32; PLACES.len()]>,
     /// Deaths of both ends so far, as their locks tell of them.
     deaths: Arc<loom::sync::atomic::AtomicU32>,
 }
 
 impl Port for Model {
     fn header(&self, _: *mut u8, at: u32) -> *const AtomicU32 {
-        &self.headers[if at == 0 { 0 } else { 1 + (at - MESSAGE_END) as usize / 8 }]
+        &self.headers[PLACES.iter().position(|place| *place == at).expect("a place where a record may begin")]
     }
 
     fn polls(&self) -> u32 {
@@ -147,8 +147,11 @@ impl Port for Model {
 const CAPACITY: u32 = 4096;
 /// One fits in a ring at a time: the second one skips the rest, and waits.
 const MESSAGE_BYTES: usize = 2500;
-/// Of one at the first byte: 64 bytes, the message, and up to the next multiple of 8.
-const MESSAGE_END: u32 = 2568;
+/// Of each message in a run of two.
+const RUN_BYTES: usize = 100;
+/// Where records begin: at the first byte; behind a run that is there, and ends behind it; behind a message at the first byte (64 bytes, the
+/// message, and up to the next multiple of 8) and ends behind it; and behind a message behind a run, and its end.
+const PLACES: [u32; 12] = [0, 208, 216, 224, 2568, 2576, 2584, 2592, 2600, 2760, 2768, 2776];
 
 struct Shared {
     head: Head,
@@ -193,9 +196,19 @@ impl Shared {
         unsafe { Receiver::new(&self.head, self.bytes, CAPACITY, self.model.clone()) }.expect("a ring")
     }
 
-    /// Sends `numbers`, and notes how many are published for sure.
-    fn send(&self, numbers: real_std::ops::Range<u32>, published: &Cell<u32>) {
+    /// Sends `numbers`, two of them as a run if asked for, and notes how many are published for sure.
+    fn send(&self, numbers: real_std::ops::Range<u32>, has_run: bool, published: &Cell<u32>) {
         let mut sender = self.sender();
+        if has_run {
+            let mut run = sender.reserve_run(RUN_BYTES, 2).expect("room");
+            for (number, room) in numbers.clone().zip(run.rooms()) {
+                // SAFETY: loom checks it.
+                self.cell(room).with_mut(|cell| unsafe { *cell = number });
+            }
+            sender.commit_run(2);
+            published.set(numbers.end);
+        }
+        let numbers = if has_run { 0..0 } else { numbers };
         for number in numbers {
             let room = sender.reserve(MESSAGE_BYTES).expect("room");
             // SAFETY: loom checks it.
@@ -212,7 +225,7 @@ impl Shared {
         loop {
             match receiver.peek() {
                 Ok(message) => {
-                    assert_eq!(message.len(), MESSAGE_BYTES);
+                    assert!([MESSAGE_BYTES, RUN_BYTES].contains(&message.len()));
                     // SAFETY: loom checks it.
                     let number = self.cell(message).with(|cell| unsafe { *cell });
                     let mut all = got.take();
@@ -239,7 +252,7 @@ fn check(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
 }
 
 /// One run of both ends; each dies before the store of this number (or never), and a successor goes on. Whether one died.
-fn run(omits_fence: bool, sender_stores: u32, receiver_stores: u32) -> bool {
+fn run(omits_fence: bool, has_run: bool, sender_stores: u32, receiver_stores: u32) -> bool {
     let shared = Shared::new(omits_fence);
     let theirs = shared.clone();
     let receives = loom::thread::spawn(move || {
@@ -252,20 +265,21 @@ fn run(omits_fence: bool, sender_stores: u32, receiver_stores: u32) -> bool {
         (got.take(), lives)
     });
     let published = Cell::new(0);
-    let lives = with_stores(sender_stores, || shared.send(0..MESSAGES, &published));
+    let lives = with_stores(sender_stores, || shared.send(0..MESSAGES, has_run, &published));
     let known = published.get();
     let goes_on = known < MESSAGES;
     if !lives {
         shared.tell_death();
         // The successor does not know what was published: it numbers its own from 100.
-        shared.send(if goes_on { 100..101 } else { 0..0 }, &published);
+        shared.send(if goes_on { 100..101 } else { 0..0 }, false, &published);
     }
     let (mut got, receiver_lives) = receives.join().expect("the receiver");
     let all = got.len();
     got.dedup();
     assert!(all - got.len() <= usize::from(receiver_stores != u32::MAX), "{got:?} of {all}");
     let first = got.iter().take_while(|number| **number < 100).count() as u32;
-    assert!((known..=known + 1).contains(&first), "{got:?}, {known} published");
+    let together = if has_run { MESSAGES } else { 1 };
+    assert!([known, known + together].contains(&first), "{got:?}, {known} published");
     let second = if lives || !goes_on { 100..100 } else { 100..101 };
     assert_eq!(got, (0..first).chain(second).collect::<Vec<u32>>());
     !(lives && receiver_lives)
@@ -286,24 +300,35 @@ fn kill_before_each_store(run: fn(u32) -> bool) {
 
 #[test]
 fn every_message_arrives_in_every_order_of_the_two_ends() {
-    check(3, || _ = run(false, u32::MAX, u32::MAX));
+    check(3, || _ = run(false, false, u32::MAX, u32::MAX));
+    check(3, || _ = run(false, true, u32::MAX, u32::MAX));
 }
 
 #[test]
 fn a_sender_may_die_before_any_store() {
-    kill_before_each_store(|stores| run(false, stores, u32::MAX));
+    kill_before_each_store(|stores| run(false, false, stores, u32::MAX));
 }
 
 #[test]
 fn a_receiver_may_die_before_any_store() {
-    kill_before_each_store(|stores| run(false, u32::MAX, stores));
+    kill_before_each_store(|stores| run(false, false, u32::MAX, stores));
+}
+
+#[test]
+fn a_sender_of_a_run_may_die_before_any_store() {
+    kill_before_each_store(|stores| run(false, true, stores, u32::MAX));
+}
+
+#[test]
+fn a_receiver_of_a_run_may_die_before_any_store() {
+    kill_before_each_store(|stores| run(false, true, u32::MAX, stores));
 }
 
 /// The model is sharp: without the fence, for which membarrier(2) stands, a wake-up is lost, and its end waits for ever.
 #[test]
 #[should_panic(expected = "maximum number of branches")]
 fn without_a_fence_a_wake_up_is_lost() {
-    check(3, || _ = run(true, u32::MAX, u32::MAX));
+    check(3, || _ = run(true, false, u32::MAX, u32::MAX));
 }
 
 /// The model is sharp: a position that is not released does not order the bytes before it.
@@ -311,5 +336,5 @@ fn without_a_fence_a_wake_up_is_lost() {
 #[should_panic(expected = "Causality violation")]
 fn without_a_release_bytes_are_read_too_early() {
     IS_WEAK.set(true);
-    check(3, || _ = run(false, u32::MAX, u32::MAX));
+    check(3, || _ = run(false, false, u32::MAX, u32::MAX));
 }

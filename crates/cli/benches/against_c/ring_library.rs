@@ -8,8 +8,8 @@
 use std::cell::UnsafeCell;
 use std::hint::{black_box, spin_loop};
 use std::sync::Barrier;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicUsize, compiler_fence};
 use std::thread;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ const ROUNDS: usize = 11;
 /// Bytes of the library's ring, as many as the others have. Beyond a core's L2 cache a sender finds its lines in the L3 cache, not at
 /// the other core.
 const RING_BYTES: [u32; 4] = [64 << 10, 512 << 10, 4 << 20, 64 << 20];
-const BATCH: u64 = 64;
+const BATCH: usize = 64;
 
 fn against_others(name: &str, lab: &Laboratory) -> Result<Vec<BenchRow>> {
     let Ok(cpus) = host::resolve(Placement::Cross, &host::cpus()) else {
@@ -60,23 +60,23 @@ fn of_size<const BYTES: usize>(
     cpus: [u32; 2],
     messages: u64,
 ) -> Result<Vec<BenchRow>> {
-    let ours =
-        |batch| fastest(RING_BYTES.iter().map(|bytes| library_ns::<BYTES>(*bytes, batch, cpus, messages)));
+    let single = || fastest(RING_BYTES.iter().map(|bytes| single_ns::<BYTES>(*bytes, cpus, messages)));
+    let runs = || fastest(RING_BYTES.iter().map(|bytes| runs_ns::<BYTES>(*bytes, cpus, messages)));
     let queue = || fastest(CAPACITIES.iter().map(|slots| queue_ns::<BYTES>(*slots, cpus, messages)));
     let rtrb = |loops: &[Loop]| {
         let runs = CAPACITIES.iter().flat_map(|slots| loops.iter().map(|of_loop| (*slots, *of_loop)));
         fastest(runs.map(|(slots, of_loop)| rtrb_ns::<BYTES>(slots, of_loop, cpus, messages)))
     };
     let (one_by_one, chunks) = LOOPS.split_at(2);
-    let [single, batches, queue, rtrb_single, rtrb_chunks] = lab
-        .interleave(ROUNDS, [&|| ours(1), &|| ours(BATCH), &queue, &|| rtrb(one_by_one), &|| rtrb(chunks)])?;
+    let [single, runs, queue, rtrb_single, rtrb_chunks] =
+        lab.interleave(ROUNDS, [&single, &runs, &queue, &|| rtrb(one_by_one), &|| rtrb(chunks)])?;
     let row = |beside: &str, pair| {
         BenchRow::beside(format!("{name} {BYTES} B, {beside}"), Unit::Nanoseconds, pair, Wanted::AtMost(1.0))
     };
     Ok(vec![
         row("rigtorp's kind", [single.clone(), queue]),
         row("rtrb", [single, rtrb_single]),
-        row("batches, rtrb's chunks", [batches, rtrb_chunks]),
+        row("runs of 64, rtrb's chunks", [runs, rtrb_chunks]),
     ])
 }
 
@@ -106,20 +106,12 @@ fn clock(
     Ok(elapsed.context("a thread panicked")??.as_nanos() as f64 / messages as f64)
 }
 
-fn library_ns<const BYTES: usize>(capacity: u32, batch: u64, cpus: [u32; 2], messages: u64) -> Result<f64> {
+fn single_ns<const BYTES: usize>(capacity: u32, cpus: [u32; 2], messages: u64) -> Result<f64> {
     let (_file, mut sender, mut receiver) = open(capacity, Wait::Futex)?;
     let send = || {
-        let message = [7; BYTES];
-        let mut staged = 0;
-        for _ in 0..messages {
-            sender.push(black_box(&message))?;
-            staged += 1;
-            if staged == batch {
-                sender.publish();
-                staged = 0;
-            }
-        }
-        sender.publish();
+        // A length that the compiler knows, as of the slots of the other queues.
+        let message: &[u8; BYTES] = black_box(&[7; BYTES]);
+        (0..messages).try_for_each(|_| sender.send(black_box::<&[u8; BYTES]>(message)))?;
         Ok(())
     };
     let receive = || {
@@ -128,6 +120,41 @@ fn library_ns<const BYTES: usize>(capacity: u32, batch: u64, cpus: [u32; 2], mes
             receiver.receive(&mut message)?;
             black_box(&mut message);
         }
+        Ok(())
+    };
+    clock(cpus, messages, send, receive)
+}
+
+fn runs_ns<const BYTES: usize>(capacity: u32, cpus: [u32; 2], messages: u64) -> Result<f64> {
+    let (_file, mut sender, mut receiver) = open(capacity, Wait::Futex)?;
+    // The fences are those of rtrb's loops.
+    let send = || {
+        let batch = [[7; BYTES]; BATCH];
+        let mut left = messages as usize;
+        while left > 0 {
+            let mut run = sender.reserve_run(BYTES, left.min(BATCH))?;
+            let count = run.count;
+            for (room, message) in run.rooms().zip(&batch) {
+                room.copy_from_slice(message);
+                compiler_fence(SeqCst);
+            }
+            sender.commit_run(count);
+            left -= count;
+        }
+        Ok(())
+    };
+    let receive = || {
+        let mut room = [[0; BYTES]; BATCH];
+        let mut left = messages as usize;
+        while left > 0 {
+            let run = receiver.peek_run()?;
+            for (place, message) in room.iter_mut().zip(run.messages()) {
+                place.copy_from_slice(message);
+                compiler_fence(SeqCst);
+            }
+            left -= run.count;
+        }
+        black_box(&mut room);
         Ok(())
     };
     clock(cpus, messages, send, receive)

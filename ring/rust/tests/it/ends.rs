@@ -1,5 +1,5 @@
 //! Ends in C, Rust and Python share one ring, and are killed at random moments: nothing that was published is lost or torn, at most one
-//! message comes twice, and the other end notices within a second. `tests/end.c` says what an end does; this program is the one in Rust.
+//! message or run comes twice, and the other end notices within a second. `tests/end.c` says what an end does; this program is the one in Rust.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hosepipe_ring::Error;
 use hosepipe_ring::linux::{Wait, open_receiver, open_sender};
+use hosepipe_ring::{Error, Run};
 
 const CAPACITY: u32 = 1 << 16;
 pub(crate) const FUTEX: &str = "1";
@@ -132,12 +132,13 @@ impl Lab {
         words(&std::fs::read(self.at(name)).expect("a file"))
     }
 
-    /// Everything that senders published has arrived. What was published just before a kill may not be noted: at most two messages.
+    /// Everything that senders published has arrived. What was published just before a kill may not be noted: a message and a run of
+    /// eight.
     pub(crate) fn assert_all_arrived(&self) {
         let (sent, mut got) = (self.noted("sent"), self.noted("got"));
         got.resize(sent.len().max(got.len()), 0);
         for (id, (sent, got)) in sent.iter().zip(&got).enumerate() {
-            assert!((*sent..=sent + 2).contains(got), "{got} of {sent} messages of sender {id}");
+            assert!((*sent..=sent + 9).contains(got), "{got} of {sent} messages of sender {id}");
         }
     }
 }
@@ -260,33 +261,46 @@ fn say(line: &str) {
 }
 
 fn words_of(number: u64) -> usize {
-    if number.is_multiple_of(61) { 300 } else { 1 + (number * 7 % 40) as usize }
+    if number / 8 % 61 == 5 { 300 } else { 1 + (number / 8 * 7 % 40) as usize }
+}
+
+fn message_of(id: u64, number: u64) -> Vec<u8> {
+    ((id << 40) | number).to_ne_bytes().repeat(words_of(number))
 }
 
 fn send_all(path: &Path, id: u64, count: u64, state: &File, wait: Wait) {
     let mut sender = open_sender(path, CAPACITY, wait).expect("a sender");
     let mut number = 0;
     while count == 0 || number < count {
-        let message = ((id << 40) | number).to_ne_bytes().repeat(words_of(number));
-        let sent = match number % 4 {
-            3 => sender.push(&message),
-            2 => {
-                let room = sender.reserve(message.len() + 100);
-                let written = room.map(|room| room[..message.len()].copy_from_slice(&message));
-                written.map(|()| sender.commit(message.len()))
-            }
-            _ => sender.send(&message),
+        let message = message_of(id, number);
+        let (is_in_run, is_staged) = (number % 16 > 7, number % 4 == 3);
+        let sent = if is_in_run {
+            let written = sender.reserve_run(message.len(), 16 - number as usize % 16).map(|mut run| {
+                let rooms = run.rooms().zip(number..);
+                rooms.for_each(|(room, number)| room.copy_from_slice(&message_of(id, number)));
+                run.count
+            });
+            written.inspect(|written| sender.commit_run(*written))
+        } else if is_staged {
+            sender.push(&message).map(|()| 1)
+        } else if number % 4 == 2 {
+            let room = sender.reserve(message.len() + 100);
+            let written = room.map(|room| room[..message.len()].copy_from_slice(&message));
+            written.map(|()| sender.commit(message.len())).map(|()| 1)
+        } else {
+            sender.send(&message).map(|()| 1)
         };
         match sent {
-            Ok(()) if number % 4 != 3 => note(state, id, number + 1),
-            Ok(()) => {}
+            Ok(sent) => number += sent as u64,
             Err(Error::Absent) => {
                 say("absent");
                 continue;
             }
             Err(error) => panic!("{error}"),
         }
-        number += 1;
+        if is_in_run || !is_staged {
+            note(state, id, number);
+        }
     }
     sender.publish();
     note(state, id, count);
@@ -296,6 +310,10 @@ fn send_all(path: &Path, id: u64, count: u64, state: &File, wait: Wait) {
     }
 }
 
+pub(crate) fn one(bytes: &[u8]) -> Run<&[u8]> {
+    Run { bytes, length: bytes.len(), stride: bytes.len(), count: 1 }
+}
+
 fn receive_all(path: &Path, state: &File, wait: Wait) {
     let mut receiver = open_receiver(path, CAPACITY, wait).expect("a receiver");
     let mut known = vec![0; 8 << 12];
@@ -303,12 +321,13 @@ fn receive_all(path: &Path, state: &File, wait: Wait) {
     let mut got = words(&known);
     let (mut is_first, mut copy) = (true, [0; 2400]);
     for turn in 0.. {
-        let found = match turn % 2 {
-            0 => receiver.peek(),
-            _ => receiver.receive(&mut copy).map(|len| &copy[..len]),
+        let found = match turn % 3 {
+            0 => receiver.peek().map(one),
+            1 => receiver.receive(&mut copy).map(|len| one(&copy[..len])),
+            _ => receiver.peek_run(),
         };
-        let message = match found {
-            Ok(message) => message,
+        let run = match found {
+            Ok(run) => run,
             Err(Error::Absent) => {
                 say("absent");
                 continue;
@@ -316,16 +335,18 @@ fn receive_all(path: &Path, state: &File, wait: Wait) {
             Err(Error::Ended) => return,
             Err(error) => panic!("{error}"),
         };
-        let word = words(&message[..8])[0];
-        let (id, number) = ((word >> 40) as usize, word & ((1 << 40) - 1));
-        let is_whole = message.len() == 8 * words_of(number) && message[8..] == message[..message.len() - 8];
-        assert!(is_whole, "message {number} of {id} is torn");
-        let is_doubled = is_first && number + 1 == got[id];
-        assert!(is_doubled || number == got[id], "{number} of {id} in place of {}", got[id]);
-        if !is_doubled {
+        for message in run.messages() {
+            let word = words(&message[..8])[0];
+            let (id, number) = ((word >> 40) as usize, word & ((1 << 40) - 1));
+            assert!(message == message_of(id as u64, number), "message {number} of {id} is torn");
+            // The message or the run that the last one had in hand comes again.
+            if is_first && number < got[id] && number + 8 >= got[id] {
+                continue;
+            }
+            assert!(number == got[id], "{number} of {id} in place of {}", got[id]);
             got[id] += 1;
             note(state, id as u64, got[id]);
+            is_first = false;
         }
-        is_first = false;
     }
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use hosepipe_ring::Error;
 use hosepipe_ring::linux::{self, Wait};
 
+use crate::ends::one;
+
 const CAPACITY: u32 = 4096;
 
 fn place() -> (tempfile::TempDir, PathBuf) {
@@ -66,7 +68,7 @@ fn what_ends_that_never_wait_do_in_any_order_loses_nothing() {
         let (mut staged, mut number, mut checked) = (0, 0u8, 0u8);
         let largest = [8, 40, 300, 1200][turn % 4];
         for _ in 0..2000 {
-            match random(7) {
+            match random(9) {
                 0..=2 => {
                     let len = 4 + if turn % 8 < 4 { largest } else { random(largest) };
                     if sender.push(&vec![number; len]).is_ok() {
@@ -82,11 +84,26 @@ fn what_ends_that_never_wait_do_in_any_order_loses_nothing() {
                     sent.push_back(None);
                     staged = 0;
                 }
-                _ => match receiver.peek() {
-                    Ok(message) => {
-                        assert_eq!(Some(Some(message.len())), sent.pop_front(), "turn {turn}");
-                        assert!(message.iter().all(|byte| *byte == checked), "turn {turn}: {message:?}");
-                        checked = checked.wrapping_add(1);
+                5 => {
+                    if let Ok(mut run) = sender.reserve_run(1 + random(largest), random(20)) {
+                        let written = random(run.count + 1);
+                        for room in run.rooms().take(written) {
+                            room.fill(number);
+                            sent.push_back(Some(room.len()));
+                            number = number.wrapping_add(1);
+                        }
+                        sender.commit_run(written);
+                        staged = if written > 0 { 0 } else { staged };
+                    }
+                }
+                6 => receiver.release(),
+                _ => match if random(2) == 0 { receiver.peek().map(one) } else { receiver.peek_run() } {
+                    Ok(run) => {
+                        for message in run.messages() {
+                            assert_eq!(Some(Some(message.len())), sent.pop_front(), "turn {turn}");
+                            assert!(message.iter().all(|byte| *byte == checked), "turn {turn}: {message:?}");
+                            checked = checked.wrapping_add(1);
+                        }
                     }
                     Err(Error::Ended) => assert_eq!(Some(None), sent.pop_front(), "turn {turn}"),
                     // A sender without room has published what it had staged.
@@ -97,6 +114,53 @@ fn what_ends_that_never_wait_do_in_any_order_loses_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn a_run_is_received_one_by_one_or_together_and_a_new_receiver_goes_on_in_it() {
+    let (_folder, path) = place();
+    let open = || linux::open_receiver(&path, 1 << 16, Wait::Never);
+    let mut receiver = open().expect("a receiver");
+    let mut sender = linux::open_sender(&path, 1 << 16, Wait::Never).expect("a sender");
+    for len in [1, 4, 6, 64, 1000, 1024, 1500] {
+        sender.send(b"before").expect("room");
+        let mut run = sender.reserve_run(len, 5).expect("room");
+        assert_eq!((run.count, run.stride % if len < 1024 { 4 } else { 64 }), (5, 0), "{len}");
+        for (number, room) in (0..).zip(run.rooms()) {
+            room.fill(number);
+        }
+        sender.commit_run(5);
+        let is =
+            |message: &[u8], number: u8| message.len() == len && message.iter().all(|byte| *byte == number);
+        assert_eq!(receiver.peek(), Ok(&b"before"[..]));
+        assert!(!receiver.is_last());
+        assert!(is(receiver.peek().expect("a message"), 0), "{len}");
+        assert!(!receiver.is_last() && !receiver.arm(), "{len}: four follow");
+        assert!(is(receiver.peek().expect("a message"), 1), "{len}");
+        receiver.release();
+        drop(receiver);
+        // The third one is in hand when this one ends as if it were killed: another end of this program may look at its words.
+        receiver = soon(|| open().ok());
+        assert!(is(receiver.peek().expect("a message"), 2), "{len}: the third");
+        let rest = receiver.peek_run().expect("the others");
+        assert_eq!((rest.count, rest.length), (2, len));
+        assert!((3..).zip(rest.messages()).all(|(number, message)| is(message, number)), "{len}");
+        assert!(receiver.is_last(), "{len}");
+        assert_eq!(receiver.peek(), Err(Error::Again), "{len}");
+    }
+    let run = sender.reserve_run(100, 1000).expect("room");
+    assert_eq!(run.count, (1 << 13) / 100, "an eighth of the ring");
+    let largest = (1 << 16) - 72;
+    assert_eq!(
+        sender.reserve_run(largest, 9).err(),
+        Some(Error::Again),
+        "not before the receiver has seen the skip"
+    );
+    assert_eq!(receiver.peek(), Err(Error::Again));
+    assert_eq!(sender.reserve_run(largest, 9).map(|run| run.count), Ok(1), "the largest message");
+    sender.commit_run(0);
+    assert_eq!(receiver.peek(), Err(Error::Again), "a run of no messages is none");
+    assert_eq!(sender.reserve_run(largest + 1, 1).err(), Some(Error::TooLarge(largest + 1)));
 }
 
 /// What was reserved is void after another message: its room is that one's.
@@ -176,7 +240,7 @@ fn what_is_no_ring_is_refused_and_left_alone() {
 #[test]
 fn a_setup_that_was_not_finished_is_repeated() {
     let (_folder, path) = place();
-    let head = [[0; 4], 2u32.to_ne_bytes(), 4096u32.to_ne_bytes()].concat();
+    let head = [[0; 4], 3u32.to_ne_bytes(), 4096u32.to_ne_bytes()].concat();
     for left in [&[][..], &[0; 4096], &head] {
         std::fs::write(&path, left).expect("a file");
         let mut sender = linux::open_sender(&path, CAPACITY, Wait::Never).expect("a sender");
@@ -210,6 +274,25 @@ fn a_damaged_ring_is_an_error() {
         assert!(linux::open_receiver(&path, CAPACITY, Wait::Never).is_err(), "{at} {word}");
         write(&path, at, 0);
     }
+    // A run whose second word says too little, too much, or half a message; a position that is in the middle of a message of a run.
+    for (stop, taken) in [(11, 0), (4100, 0), (14, 0), (u32::MAX, 0), (24, 10), (24, 24)] {
+        write(&path, 4096, (1 << 30) | 5);
+        write(&path, 4100, stop);
+        write(&path, 256, taken);
+        let found = soon(|| match linux::open_receiver(&path, CAPACITY, Wait::Never) {
+            Ok(mut receiver) => Some(receiver.peek().err()),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => None,
+            Err(_) => Some(Some(Error::Damaged)),
+        });
+        assert_eq!(
+            found,
+            Some(if (stop, taken) == (24, 24) { Error::Again } else { Error::Damaged }),
+            "{stop} {taken}"
+        );
+        write(&path, 256, 0);
+        write(&path, 128, 0);
+    }
+    write(&path, 4096, 0);
     // Records without end: the second one begins where the first one does.
     write(&path, 4096, 4093);
     soon(|| {
