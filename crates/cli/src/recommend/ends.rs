@@ -90,7 +90,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
         (is_shared, "shared", "unshared"),
         (polls, "poll", "blocking"),
         // Pipes keep messages whole up to PIPE_BUF.
-        (question.message.0 > PIPE_BUF, "large", "whole"),
+        (question.message_bytes > PIPE_BUF, "large", "whole"),
         (is(&UNNOTICED), "unnoticed", "noticed"),
         // Whether a message is written and checked where both ends reach it.
         (is(&["shm-ring"]) && !is_reply, "inplace", "copied"),
@@ -135,7 +135,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
 
 /// The COUNT to try, of a sender and of a receiver.
 pub(super) fn counts(question: &Question) -> [u64; 2] {
-    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
+    let count = count_to_try(question.code.is_slow(), question.rate_per_s);
     [count, question.receiver_count(count)]
 }
 
@@ -152,14 +152,11 @@ fn meeting(spec: &Spec, question: &Question) -> &'static str {
 
 /// The marks in templates, and their values.
 fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
-    let is_reply = question.pattern == Pattern::RequestReply;
     let [sends, receives] = question.code.both();
     let other = match program.role {
         Role::Receiver => Role::Sender.file(sends),
         Role::Sender | Role::Both => Role::Receiver.file(receives),
     };
-    let way = if is_reply { "there and back" } else { "one way" };
-    let bytes = report::words::count(question.message.0 as usize, "byte");
     let rate = question.sender_rate_per_s().unwrap_or_default();
     let (compile, run) = program.commands();
     let count = counts(question)[usize::from(program.role == Role::Receiver)];
@@ -169,18 +166,20 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
         (
             "{title}",
             format!(
-                "{spec}: messages of {bytes}, {way}. The other end is {other}. Written by `hosepipe recommend`."
+                "{spec}: messages of {}, {}. The other end is {other}. Written by `hosepipe recommend`.",
+                question.message_size(),
+                question.pattern.way(),
             ),
         ),
-        ("{bytes}", question.message.0.to_string()),
+        ("{bytes}", question.message_bytes.to_string()),
         ("{NAME}", meeting(spec, question).to_owned()),
         ("{senders}", question.senders.to_string()),
         ("{receivers}", question.receivers.to_string()),
         ("{rate}", rate.to_string()),
         ("{command}", command),
         ("{other}", other),
-        ("{what}", if is_reply { "round trip" } else { "message" }.to_owned()),
-        ("{capacity}", RING_BYTES.max(4 * question.message.0.next_power_of_two()).to_string()),
+        ("{what}", question.pattern.unit().to_owned()),
+        ("{capacity}", RING_BYTES.max(4 * question.message_bytes.next_power_of_two()).to_string()),
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
         ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
     ]
@@ -188,7 +187,7 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use model::ByteSize;
+    use stats::Demand;
     use stats::choice::SIMPLEST_FIRST;
 
     use super::super::languages::Code;
@@ -203,14 +202,14 @@ mod tests {
         {
             let spec: Spec = spec.parse().expect("a spec");
             let plain = Question {
-                message: ByteSize(200),
+                message_bytes: 200,
                 pattern: Pattern::Stream,
                 between: None,
                 senders: 1,
                 receivers: 1,
                 share: None,
-                messages_per_second: None,
-                cpu_budget: None,
+                rate_per_s: None,
+                demand: Demand::default(),
                 must: vec![],
                 code: Code { sender: language, receiver: Some(language) },
             };
@@ -219,7 +218,7 @@ mod tests {
             for question in [
                 plain.clone(),
                 Question { pattern: Pattern::RequestReply, ..plain.clone() },
-                Question { message: ByteSize(6000), must: vec![Must::Poll], ..plain.clone() },
+                Question { message_bytes: 6000, must: vec![Must::Poll], ..plain.clone() },
                 Question { senders: 3, ..plain.clone() },
                 share(1, Share::Compete),
                 share(2, Share::Broadcast),

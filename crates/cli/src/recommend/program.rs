@@ -210,9 +210,9 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     let mut conditions = vec![
         if question.between() == Between::Threads { "threads" } else { "fork" },
         if question.pattern == Pattern::Stream { "stream" } else { "reply" },
-        if question.message.0 > PIECE_BYTES { "pieces" } else { "whole" },
+        if question.message_bytes > PIECE_BYTES { "pieces" } else { "whole" },
     ];
-    conditions.extend(question.rate_per_s().map(|_| "paced"));
+    conditions.extend(question.rate_per_s.map(|_| "paced"));
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
     // The ends meet at a name that the program must remove.
@@ -233,18 +233,18 @@ pub(super) fn spins(spec: &Spec) -> bool {
 fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) -> Values {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
-    let bytes = question.message.0;
+    let bytes = question.message_bytes;
     let is_stream = question.pattern == Pattern::Stream;
     let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
-    let way = if is_stream { "one way" } else { "there and back" };
     let second_end = match question.between() {
         Between::Processes => "if it were a separate program, NAME would be its argument",
         Between::ParentChild | Between::Threads => "the other end",
     };
     let size = spec.options.get("size").cloned().flatten().and_then(|size| model::parse_size(&size).ok());
     let title = format!(
-        "{spec}: messages of {}, {way}, {}. Written by `hosepipe recommend`.",
-        report::words::count(bytes as usize, "byte"),
+        "{spec}: messages of {}, {}, {}. Written by `hosepipe recommend`.",
+        question.message_size(),
+        question.pattern.way(),
         if question.between() == Between::ParentChild {
             "between parent and child".to_owned()
         } else {
@@ -252,10 +252,10 @@ fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) 
         }
     );
     let piece = bytes.min(PIECE_BYTES);
-    let rate = question.rate_per_s();
+    let rate = question.rate_per_s;
     // A rate follows COUNT.
     let with_rate = |text: String| if rate.is_some() { text } else { String::new() };
-    let what = if is_stream { "message" } else { "round trip" };
+    let what = question.pattern.unit();
     vec![
         ("{title}", title),
         ("{bytes}", bytes.to_string()),
@@ -302,7 +302,7 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::ByteSize;
+    use stats::Demand;
     use stats::choice::SIMPLEST_FIRST;
 
     use super::super::languages::Code;
@@ -315,21 +315,21 @@ mod tests {
         {
             let spec: Spec = spec.parse().expect("a spec");
             assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
-            for (pattern, between, messages_per_second) in [
+            for (pattern, between, rate_per_s) in [
                 (Pattern::Stream, Between::Processes, None),
                 (Pattern::RequestReply, Between::Threads, None),
-                (Pattern::Stream, Between::Threads, Some(1000.0)),
-                (Pattern::RequestReply, Between::Processes, Some(1000.0)),
+                (Pattern::Stream, Between::Threads, Some(1000)),
+                (Pattern::RequestReply, Between::Processes, Some(1000)),
             ] {
                 let question = Question {
-                    message: ByteSize(200),
+                    message_bytes: 200,
                     pattern,
                     between: Some(between),
                     senders: 1,
                     receivers: 1,
                     share: None,
-                    messages_per_second,
-                    cpu_budget: None,
+                    rate_per_s,
+                    demand: Demand::default(),
                     must: vec![],
                     code: Code { sender: *language, receiver: None },
                 };
@@ -337,7 +337,7 @@ mod tests {
                 let text = program.text();
                 let own =
                     text.lines().count() - program.library.map_or(0, |library| library.text.lines().count());
-                assert_eq!(text.contains("RATE"), messages_per_second.is_some(), "{spec} in {language}");
+                assert_eq!(text.contains("RATE"), rate_per_s.is_some(), "{spec} in {language}");
                 assert!(own <= 180 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
                 // The ring has braces of its own.
                 let beside = program.text_beside_library();

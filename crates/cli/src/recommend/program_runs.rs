@@ -13,7 +13,6 @@ use process::{
 
 use super::program::{Program, Role};
 use super::question::{Pattern, Question, Share};
-use crate::signals::StopRequest;
 
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
@@ -33,7 +32,7 @@ pub(super) struct ProgramRunner<'a> {
     /// The CPUs that programs may use; empty: all.
     pub(super) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
-    pub(super) stop: &'a StopRequest,
+    pub(super) is_stopped: &'a dyn Fn() -> bool,
     /// The rate of the messages, and the number of ends.
     pub(super) question: &'a Question,
 }
@@ -176,7 +175,7 @@ impl<'a> ProgramRunner<'a> {
         let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
         let program = &commands[0][0];
         wait_for_all(&mut children, &failed, &mut || match began.elapsed() > LIMIT {
-            _ if self.stop.is_set() => Err(io::Error::other("stopped")),
+            _ if (self.is_stopped)() => Err(io::Error::other("stopped")),
             true => Err(io::Error::other(format!("`{program}` did not end within {} s", LIMIT.as_secs()))),
             false => Ok(()),
         })?;
@@ -232,6 +231,11 @@ impl CompiledProgram<'_> {
         let printed: Vec<Printed> = self.started().zip(&outputs).map(read).collect::<io::Result<_>>()?;
         let messages = self.per_sender(messages) * u64::from(self.senders());
         Ok(ProgramRun { time_ns: self.time_ns(&printed, messages)?, cpu_ns, messages })
+    }
+
+    /// Whether the user wants to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        (self.runner.is_stopped)()
     }
 
     fn senders(&self) -> u32 {
@@ -292,7 +296,7 @@ impl CompiledProgram<'_> {
         }
         // A client waits for each reply; one way the last to be ready decides, and with a rate the sender.
         let role = match question.pattern {
-            Pattern::Stream if question.rate_per_s().is_none() => Role::Receiver,
+            Pattern::Stream if question.rate_per_s.is_none() => Role::Receiver,
             _ => Role::Sender,
         };
         let whole_ns = of(role).map(|one| one.time_ns * one.messages as f64);
@@ -305,7 +309,7 @@ impl CompiledProgram<'_> {
     /// As [`Self::run`].
     pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
         let time_ns = |messages| Ok(self.run(messages)?.time_ns);
-        match self.runner.question.rate_per_s() {
+        match self.runner.question.rate_per_s {
             Some(rate) => paced_messages_for(run_time, f64::from(rate), time_ns),
             None => messages_for(run_time, time_ns),
         }
