@@ -4,18 +4,9 @@
 mod answer;
 mod candidates;
 mod code_to;
-mod ends;
 mod figures;
-mod folder;
-mod languages;
-mod program;
-mod program_race;
-mod program_runs;
-mod promises;
-mod question;
 mod question_args;
 mod remarks;
-mod template;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +15,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use engine::{Ask, AskedSpecs};
 use model::{BenchRecord, ByteSize, Placement, Record, Spec};
+use programs::race::{self, ProgramRace, ProgramRaceRequest};
+use programs::{Must, Program, Question, folder, programs};
 use report::read::Loaded;
 
 use crate::bench::PlaceArgument;
@@ -34,9 +27,6 @@ use crate::{bench, record, typed};
 use answer::Answer;
 use candidates::{Candidate, candidates};
 use figures::Figures;
-use program::{Program, programs};
-use program_race::{ProgramRace, ProgramRaceRequest};
-use question::{Must, Question};
 use question_args::QuestionArgs;
 
 /// Says which mechanism to take for your messages, and why.
@@ -113,7 +103,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let is_stopped = stop.as_ref().is_some_and(StopRequest::is_set);
     let timed = match &stop {
         Some(_) if is_stopped => Vec::new(),
-        Some(stop) => program_race::run(&ProgramRaceRequest {
+        Some(stop) => race::run(&ProgramRaceRequest {
             question,
             rows: &figures.cases,
             choice: &choice,

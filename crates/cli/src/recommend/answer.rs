@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, Spec, StopReason};
+use programs::race::{ProgramCost, ProgramRace};
+use programs::{Pattern, Program, Question, Share};
 use report::document::{Block, Document};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Row, Table, Tone};
@@ -15,9 +17,6 @@ use stats::{Choice, Excluded, MessageCost, RankedCase};
 use super::RecommendArgs;
 use super::candidates::Candidate;
 use super::figures::Figures;
-use super::program::Program;
-use super::program_race::{ProgramCost, ProgramRace};
-use super::question::{Pattern, Question, Share};
 
 /// A question and everything that its answer depends on.
 pub(super) struct Answer<'a> {
@@ -44,7 +43,7 @@ impl Answer<'_> {
             let stopped = words::stopped_early(Some(signal));
             blocks.push(Block::Notice(words::only_finished(stopped, "figures")));
         }
-        blocks.push(Block::Title(title(&self.question, self.figures)));
+        blocks.push(Block::Title(title(self.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.promises().map(Block::Table));
@@ -70,7 +69,7 @@ impl Answer<'_> {
     pub(super) fn recommendation(&self, programs: &[Program]) -> Recommendation {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         Recommendation {
-            title: title(&self.question, self.figures),
+            title: title(self.question, self.figures),
             taken: taken.map(|taken| self.case(taken).spec.clone()),
             sentences: self.sentences().into_iter().chain(self.notes()).collect(),
             language: self.question.code.to_string(),

@@ -2,11 +2,8 @@
 
 use mechanism::Mechanism;
 use model::Spec;
+use programs::{Between, Must, Pattern, Promises, Question, Sharing, missing_in};
 use stats::choice::SIMPLEST_FIRST;
-
-use super::ends;
-use super::promises::{Promises, Sharing};
-use super::question::{Between, Must, Pattern, Question};
 
 /// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
 const REPLIES_TO_EACH: [&str; 3] = ["unix-stream", "unix-dgram", "tcp"];
@@ -98,7 +95,7 @@ fn conditions(question: &Question, one: &Mechanism) -> Vec<Condition> {
     if question.is_of_pair() {
         let meets = Promises::of(one.name).is_some();
         conditions.push(condition("--between processes".to_owned(), "no name", meets));
-        let missing = ends::missing_in(one.name, question);
+        let missing = missing_in(one.name, question);
         let lacks = missing.map_or_else(String::new, |language| format!("not in {}", language.facts().name));
         conditions.push(condition(format!("--code {}", question.code), &lacks, missing.is_none()));
         if question.senders > 1 {

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use model::Spec;
+use programs::folder::{README, WRITTEN, readme};
+use programs::{Program, Question, Role};
 
-use super::folder::{README, WRITTEN, readme};
-use super::program::{Program, Role};
-use super::question::Question;
 use crate::destination::Destination;
 use crate::terminal::usage;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role,
 };
+use programs::Question;
 
 use super::candidates::Candidate;
-use super::question::Question;
 use crate::bench::PlaceArgument;
 
 /// Largest factor between the requested message size and a measured one that is used instead.

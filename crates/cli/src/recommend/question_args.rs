@@ -3,10 +3,9 @@
 use clap::Args;
 use engine::RATE_MAX;
 use model::ByteSize;
+use programs::{Between, Code, CodeLanguage, Must, Pattern, Question, Share};
 use stats::Demand;
 
-use super::languages::{Code, CodeLanguage};
-use super::question::{Between, Must, Pattern, Question, Share};
 use crate::typed::{self, Listed};
 
 /// What the user asks.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use programs::{CodeLanguage, Must, Promises, Share};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Table};
 use report::{first_of, numbers, words};
@@ -10,9 +11,6 @@ use stats::{Excluded, MessageCost, RankedCase};
 
 use super::answer::{Answer, in_own_options};
 use super::candidates::losers;
-use super::languages::CodeLanguage;
-use super::promises::Promises;
-use super::question::{Must, Share};
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;

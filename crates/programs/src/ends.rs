@@ -1,16 +1,13 @@
 //! The two programs for a mechanism, a sender and a receiver, each in a language of its own: a frame for each language and end (arguments, the
 //! clock, numbers and checks of messages) and a file for each mechanism, which has both ends of it.
 
-use include_dir::{Dir, include_dir};
 use model::Spec;
 
-use super::languages::CodeLanguage;
-use super::program::{Program, RING_BYTES, Role, count_to_try, library, spins};
-use super::promises::{Promises, Sharing};
-use super::question::{Must, Pattern, Question, Share};
-use super::template::{Values, filled};
-
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/recommend/programs/ends");
+use crate::languages::CodeLanguage;
+use crate::program::{self, Program, RING_BYTES, Role, count_to_try, library, spins};
+use crate::promises::{Promises, Sharing};
+use crate::question::{Must, Pattern, Question, Share};
+use crate::template::{Values, filled};
 
 /// Messages that a pipe keeps whole (PIPE_BUF), in bytes.
 const PIPE_BUF: u64 = 4096;
@@ -19,7 +16,7 @@ const PIPE_BUF: u64 = 4096;
 const UNNOTICED: [&str; 4] = ["posix-mq", "sysv-msgq", "unix-dgram", "file"];
 
 fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
-    TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
+    program::template(&format!("ends/{name}"), language)
 }
 
 /// The file with a mechanism's code: sockets that differ in an address or a type are in one.
@@ -34,7 +31,7 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
 
 /// The language of a question in which there is no program for a mechanism. Those that wait in poll(2) are in C, Rust and Python, and Java
 /// cannot lock a folder, by which several receivers find one that is free.
-pub(super) fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
+pub fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
     let polls = question.must.contains(&Must::Poll);
     let locks_folder = mechanism == "file" && question.receivers > 1;
     question.code.both().into_iter().find(|language| {
@@ -45,7 +42,7 @@ pub(super) fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLan
 }
 
 /// The sender and the receiver; `None` where a language has no template for the mechanism.
-pub(super) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
+pub(crate) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
     let [sends, receives] = question.code.both();
     let sender = program(spec, question, Role::Sender, sends)?;
     Some([sender, program(spec, question, Role::Receiver, receives)?])
@@ -63,7 +60,7 @@ fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage)
 }
 
 /// Whether each of several receivers has a link of its own.
-pub(super) fn has_links(spec: &Spec, question: &Question) -> bool {
+pub(crate) fn has_links(spec: &Spec, question: &Question) -> bool {
     let is_dealt = Promises::of(&spec.mechanism).is_some_and(|one| one.many_receivers == Sharing::Dealt);
     question.receivers > 1 && (question.share == Some(Share::Broadcast) || is_dealt)
 }
@@ -134,7 +131,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
 }
 
 /// The COUNT to try, of a sender and of a receiver.
-pub(super) fn counts(question: &Question) -> [u64; 2] {
+pub(crate) fn counts(question: &Question) -> [u64; 2] {
     let count = count_to_try(question.code.is_slow(), question.rate_per_s);
     [count, question.receiver_count(count)]
 }
@@ -142,11 +139,10 @@ pub(super) fn counts(question: &Question) -> [u64; 2] {
 /// Where the two ends meet if nothing else is typed.
 fn meeting(spec: &Spec, question: &Question) -> &'static str {
     match spec.mechanism.as_str() {
-        "tcp" | "sysv-msgq" => "7077",
-        "posix-mq" => "/hosepipe-example",
         // The folder that two containers share is the one in which the programs are.
         "shm-ring" if !question.must.contains(&Must::Containers) => "/dev/shm/hosepipe-example",
-        _ => "hosepipe-example",
+        "shm-ring" | "unix-seqpacket" => "hosepipe-example",
+        mechanism => program::meeting(mechanism),
     }
 }
 
@@ -190,8 +186,8 @@ mod tests {
     use stats::Demand;
     use stats::choice::SIMPLEST_FIRST;
 
-    use super::super::languages::Code;
     use super::*;
+    use crate::languages::Code;
 
     /// No condition and no mark of a template is left in a program, whatever is asked.
     #[test]

@@ -2,17 +2,17 @@
 
 use model::Spec;
 
-use super::ends;
-use super::program::{Program, Role};
-use super::question::{Must, Question};
+use crate::ends;
+use crate::program::{Program, Role};
+use crate::question::{Must, Question};
 
 /// Its name.
-pub(super) const README: &str = "README.md";
+pub const README: &str = "README.md";
 /// What is in a README that was written here.
-pub(super) const WRITTEN: &str = "written by `hosepipe recommend`";
+pub const WRITTEN: &str = "written by `hosepipe recommend`";
 
 /// The commands that compile two programs, start all ends and time them.
-pub(super) fn build_and_time(programs: &[Program], question: &Question) -> String {
+pub fn build_and_time(programs: &[Program], question: &Question) -> String {
     let commands = programs.iter().map(|one| one.commands().0);
     let compile: Vec<String> =
         commands.filter(|words| !words.is_empty()).map(|words| words.join(" ")).collect();
@@ -40,7 +40,7 @@ fn time(programs: &[Program], question: &Question) -> String {
 }
 
 /// How the two programs are started, and what they print.
-pub(super) fn readme(programs: &[Program], spec: &Spec, question: &Question) -> String {
+pub fn readme(programs: &[Program], spec: &Spec, question: &Question) -> String {
     let names: Vec<String> = programs.iter().map(|one| format!("`{}`", one.file())).collect();
     let what = question.pattern.unit();
     let mut text = format!(

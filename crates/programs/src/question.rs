@@ -4,8 +4,8 @@ use mechanism::{Capabilities, Mechanism};
 use model::{Tasks, Workload};
 use stats::Demand;
 
-use super::languages::Code;
-use super::promises::{Promises, Sharing};
+use crate::languages::Code;
+use crate::promises::{Promises, Sharing};
 
 model::words! {
     /// The direction of messages.
@@ -68,7 +68,7 @@ model::words! {
 
 /// What is asked of a mechanism and its programs.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
+pub struct Question {
     pub message_bytes: u64,
     pub pattern: Pattern,
     /// `None`: a parent and its child, or of two programs unrelated processes.
@@ -86,7 +86,7 @@ pub(super) struct Question {
 }
 
 impl Pattern {
-    pub(crate) fn workload(self) -> Workload {
+    pub fn workload(self) -> Workload {
         match self {
             Self::Stream => Workload::Stream,
             Self::RequestReply => Workload::PingPong,
@@ -94,18 +94,18 @@ impl Pattern {
     }
 
     /// "one way" or "there and back".
-    pub(super) fn way(self) -> &'static str {
+    pub fn way(self) -> &'static str {
         if self == Self::Stream { "one way" } else { "there and back" }
     }
 
     /// What is counted and timed: "message" or "round trip".
-    pub(super) fn unit(self) -> &'static str {
+    pub fn unit(self) -> &'static str {
         if self == Self::Stream { "message" } else { "round trip" }
     }
 }
 
 impl Between {
-    pub(crate) fn tasks(self) -> Tasks {
+    pub fn tasks(self) -> Tasks {
         match self {
             Self::ParentChild | Self::Processes => Tasks::Processes,
             Self::Threads => Tasks::Threads,
@@ -127,32 +127,32 @@ impl Must {
     }
 
     /// Whether a mechanism, or the programs with it, do it.
-    pub(super) fn is_done_by(self, one: &Mechanism) -> bool {
+    pub fn is_done_by(self, one: &Mechanism) -> bool {
         match self.capability() {
             Some(capability) => one.capabilities.contains(capability),
             None => Promises::of(one.name).is_some_and(|promises| promises.keeps(self)),
         }
     }
 
-    pub(super) fn is_of_crash(self) -> bool {
+    pub fn is_of_crash(self) -> bool {
         matches!(self, Self::ReaderCrash | Self::WriterCrash)
     }
 }
 
 impl Question {
     /// The rate of each sender, where all together keep the asked one.
-    pub(super) fn sender_rate_per_s(&self) -> Option<u32> {
+    pub(crate) fn sender_rate_per_s(&self) -> Option<u32> {
         self.rate_per_s.map(|rate| rate.div_ceil(self.senders))
     }
 
     /// The argument COUNT of a receiver, where each sender sends `count` messages. How many of them one of several that compete gets is not
     /// known before: 0.
-    pub(super) fn receiver_count(&self, count: u64) -> u64 {
+    pub(crate) fn receiver_count(&self, count: u64) -> u64 {
         if self.share == Some(Share::Compete) { 0 } else { count * u64::from(self.senders) }
     }
 
     /// Whether the answer is two programs, one that sends and one that receives, that meet at a name.
-    pub(super) fn is_of_pair(&self) -> bool {
+    pub fn is_of_pair(&self) -> bool {
         let is_of_programs = |must: &Must| must.capability().is_none();
         self.code.receiver.is_some()
             || !self.code.sender.facts().has_one_file
@@ -161,23 +161,23 @@ impl Question {
     }
 
     /// The size of a message in words: "1 byte", "200 bytes".
-    pub(super) fn message_size(&self) -> String {
+    pub(crate) fn message_size(&self) -> String {
         format!("{} byte{}", self.message_bytes, if self.message_bytes == 1 { "" } else { "s" })
     }
 
     /// Whether there are more than one sender and one receiver.
-    pub(super) fn has_several_ends(&self) -> bool {
+    pub fn has_several_ends(&self) -> bool {
         self.senders * self.receivers > 1
     }
 
     /// The two ends: where nothing is typed, those of the programs.
-    pub(super) fn between(&self) -> Between {
+    pub fn between(&self) -> Between {
         let usual = if self.is_of_pair() { Between::Processes } else { Between::ParentChild };
         self.between.unwrap_or(usual)
     }
 
     /// Whether several ends use one queue of a mechanism.
-    pub(super) fn shares(&self, promises: &Promises) -> bool {
+    pub fn shares(&self, promises: &Promises) -> bool {
         self.senders > 1 && promises.many_senders == Sharing::Shared
             || self.share == Some(Share::Compete) && promises.many_receivers == Sharing::Shared
     }

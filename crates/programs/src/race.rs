@@ -10,9 +10,9 @@ use stats::choice::effort;
 use stats::estimate::median;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
 
-use super::program::programs;
-use super::program_runs::{CompiledProgram, ProgramRunner};
-use super::question::Question;
+use crate::program::programs;
+use crate::question::Question;
+use crate::runs::{CompiledProgram, ProgramRunner};
 
 /// Most programs that are run.
 const PROGRAMS_MAX: usize = 6;
@@ -35,14 +35,14 @@ const ROUNDS_TO_EXCLUDE: usize = 7;
 
 /// Median time and CPU time per message of a program, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ProgramCost {
-    pub(super) time_ns: f64,
-    pub(super) cpu_ns: f64,
+pub struct ProgramCost {
+    pub time_ns: f64,
+    pub cpu_ns: f64,
 }
 
 impl ProgramCost {
     /// `None` without runs, or if its messages take too little CPU time beside what its start takes.
-    pub(super) fn new(figures: &ProgramFigures) -> Option<Self> {
+    pub fn new(figures: &ProgramFigures) -> Option<Self> {
         is_resolved(figures).then_some(())?;
         Some(Self { time_ns: median(&figures.time_ns)?, cpu_ns: median(&figures.cpu_ns)? })
     }
@@ -54,20 +54,20 @@ fn is_resolved(figures: &ProgramFigures) -> bool {
 }
 
 /// What the programs are run for, and how long.
-pub(super) struct ProgramRaceRequest<'a> {
-    pub(super) question: &'a Question,
+pub struct ProgramRaceRequest<'a> {
+    pub question: &'a Question,
     /// The loops of `bench`, a row for each mechanism.
-    pub(super) rows: &'a [&'a CaseRecord],
+    pub rows: &'a [&'a CaseRecord],
     /// The ranking of these rows.
-    pub(super) choice: &'a Choice,
+    pub choice: &'a Choice,
     /// The time of the whole answer, of which each run takes a part.
-    pub(super) time: Duration,
+    pub time: Duration,
     /// When the last round begins.
-    pub(super) until: Instant,
+    pub until: Instant,
     /// Seed of the order in a round.
-    pub(super) seed: u64,
+    pub seed: u64,
     /// Whether the user wants to stop.
-    pub(super) is_stopped: &'a dyn Fn() -> bool,
+    pub is_stopped: &'a dyn Fn() -> bool,
 }
 
 /// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one and its lead are known or the time is over. A program that
@@ -75,7 +75,7 @@ pub(super) struct ProgramRaceRequest<'a> {
 ///
 /// # Errors
 /// There is no temporary folder, or no process to clean up.
-pub(super) fn run(request: &ProgramRaceRequest<'_>) -> anyhow::Result<Vec<ProgramFigures>> {
+pub fn run(request: &ProgramRaceRequest<'_>) -> anyhow::Result<Vec<ProgramFigures>> {
     let &ProgramRaceRequest { question, rows, time, until, is_stopped, .. } = request;
     // Both come before any file is made, because they remove the files.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
@@ -190,16 +190,16 @@ fn entrants<'a>(request: &ProgramRaceRequest<'a>) -> Vec<&'a Spec> {
 }
 
 /// The programs that were run, ranked as the rows of a table are: each run is a trial.
-pub(super) struct ProgramRace {
-    pub(super) programs: Vec<ProgramFigures>,
-    pub(super) cases: Vec<CaseRecord>,
-    pub(super) choice: Choice,
+pub struct ProgramRace {
+    pub programs: Vec<ProgramFigures>,
+    pub cases: Vec<CaseRecord>,
+    pub choice: Choice,
     /// Whether one of them does all that is asked. If not, `choice` ranks them as if nothing were asked.
-    pub(super) does_all: bool,
+    pub does_all: bool,
 }
 
 impl ProgramRace {
-    pub(super) fn new(programs: Vec<ProgramFigures>, rows: &[&CaseRecord], demand: &Demand) -> Self {
+    pub fn new(programs: Vec<ProgramFigures>, rows: &[&CaseRecord], demand: &Demand) -> Self {
         let case = |program: &ProgramFigures| {
             let row = rows.iter().find(|case| case.spec == program.spec)?;
             is_resolved(program).then(|| program_case(program, row))
@@ -212,12 +212,12 @@ impl ProgramRace {
     }
 
     /// The mechanism whose program to take; `None` if no program has figures.
-    pub(super) fn taken(&self) -> Option<&Spec> {
+    pub fn taken(&self) -> Option<&Spec> {
         self.choice.taken.map(|at| &self.cases[at].spec)
     }
 
     /// The place of a mechanism's program; `None` if it has no figures.
-    pub(super) fn row(&self, spec: &Spec) -> Option<&RankedCase> {
+    pub fn row(&self, spec: &Spec) -> Option<&RankedCase> {
         self.choice.ranked.iter().find(|one| self.cases[one.at].spec == *spec)
     }
 

@@ -11,8 +11,8 @@ use process::{
     Capture, Captured, Child, Cleaner, Mark, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
 
-use super::program::{Program, Role};
-use super::question::{Pattern, Question, Share};
+use crate::program::{Program, Role};
+use crate::question::{Pattern, Question, Share};
 
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
@@ -26,19 +26,19 @@ const PACED_MIN: u64 = 5;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Compiles programs in a folder, and runs them there.
-pub(super) struct ProgramRunner<'a> {
-    pub(super) cleaner: &'a Cleaner,
-    pub(super) folder: &'a Path,
+pub(crate) struct ProgramRunner<'a> {
+    pub(crate) cleaner: &'a Cleaner,
+    pub(crate) folder: &'a Path,
     /// The CPUs that programs may use; empty: all.
-    pub(super) cpus: &'a [u32],
+    pub(crate) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
-    pub(super) is_stopped: &'a dyn Fn() -> bool,
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
     /// The rate of the messages, and the number of ends.
-    pub(super) question: &'a Question,
+    pub(crate) question: &'a Question,
 }
 
 /// The compiled programs of a mechanism.
-pub(super) struct CompiledProgram<'a> {
+pub(crate) struct CompiledProgram<'a> {
     runner: &'a ProgramRunner<'a>,
     /// Where they are, and run.
     folder: PathBuf,
@@ -69,11 +69,11 @@ fn free_ports(number: u32) -> io::Result<u16> {
 }
 
 /// Time per message as the programs report it, and CPU time of the whole run, in nanoseconds.
-pub(super) struct ProgramRun {
-    pub(super) time_ns: f64,
-    pub(super) cpu_ns: u64,
+pub(crate) struct ProgramRun {
+    pub(crate) time_ns: f64,
+    pub(crate) cpu_ns: u64,
     /// Messages of all senders.
-    pub(super) messages: u64,
+    pub(crate) messages: u64,
 }
 
 /// What a program printed at its end.
@@ -102,7 +102,7 @@ impl<'a> ProgramRunner<'a> {
     ///
     /// # Errors
     /// The message of a compiler, or of the system.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         &'a self,
         number: usize,
         spec: &Spec,
@@ -220,7 +220,7 @@ impl CompiledProgram<'_> {
     ///
     /// # Errors
     /// The program failed, or took too long, or the user wants to stop.
-    pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
+    pub(crate) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
         let executed = self.runner.execute(&self.folder, &self.command_lines(messages), self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
@@ -234,7 +234,7 @@ impl CompiledProgram<'_> {
     }
 
     /// Whether the user wants to stop.
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         (self.runner.is_stopped)()
     }
 
@@ -307,7 +307,7 @@ impl CompiledProgram<'_> {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
+    pub(crate) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
         let time_ns = |messages| Ok(self.run(messages)?.time_ns);
         match self.runner.question.rate_per_s {
             Some(rate) => paced_messages_for(run_time, f64::from(rate), time_ns),
