@@ -6,7 +6,7 @@ use crate::ends;
 use crate::program::{Program, Role};
 use crate::question::{Must, Question};
 
-/// Its name.
+/// The name of the README.
 pub const README: &str = "README.md";
 /// What is in a README that was written here.
 pub const WRITTEN: &str = "written by `hosepipe recommend`";
