@@ -2,17 +2,11 @@
 //! take, the reason, the command that proves it, and the program.
 
 mod answer;
-mod ends;
+mod candidates;
+mod code_to;
 mod figures;
-mod folder;
-mod languages;
-mod program;
-mod program_race;
-mod program_runs;
-mod promises;
-mod question;
+mod question_args;
 mod remarks;
-mod template;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +15,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use engine::{Ask, AskedSpecs};
 use model::{BenchRecord, ByteSize, Placement, Record, Spec};
+use programs::race::{self, ProgramRace, ProgramRaceRequest};
+use programs::{Must, Program, Question, folder, programs};
 use report::read::Loaded;
 
 use crate::bench::PlaceArgument;
@@ -29,17 +25,16 @@ use crate::signals::StopRequest;
 use crate::terminal::{self, UsageError, usage};
 use crate::{bench, record, typed};
 use answer::Answer;
+use candidates::{Candidate, candidates};
 use figures::Figures;
-use program::{Program, programs};
-use program_race::ProgramRace;
-use question::{Candidate, Must, Question};
+use question_args::QuestionArgs;
 
 /// Says which mechanism to take for your messages, and why.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct RecommendArgs {
     #[command(flatten)]
-    question: Question,
+    question: QuestionArgs,
 
     /// Read the figures from a record of `hosepipe bench` instead of measuring (- is standard input)
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["time", "seed"])]
@@ -97,19 +92,26 @@ const THIRDS_FOR_LOOPS: u32 = 2;
 pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     args.outputs.check()?;
-    let (question, demand) = (&args.question, args.question.demand());
-    question.check().map_err(UsageError)?;
-    args.code_to.as_deref().map(|path| folder::check(path, question)).transpose()?;
-    let candidates = question.candidates().map_err(UsageError)?;
-    let (record, stop) = read_or_measured(args, &candidates)?;
-    let comparable = figures::within_limits(record.clone(), question.message.0);
+    let question = &args.question.question().map_err(UsageError)?;
+    args.code_to.as_deref().map(|path| code_to::check(path, question)).transpose()?;
+    let candidates = candidates(question).map_err(UsageError)?;
+    let (record, stop) = read_or_measured(args, question, &candidates)?;
+    let comparable = figures::within_limits(record.clone(), question.message_bytes);
     let figures = Figures::select(&comparable, question, &candidates, args.place).map_err(UsageError)?;
-    let mut choice = stats::choose(&figures.cases, &demand);
+    let mut choice = stats::choose(&figures.cases, &question.demand);
     let taken_by_loops = choice.taken;
     let is_stopped = stop.as_ref().is_some_and(StopRequest::is_set);
     let timed = match &stop {
         Some(_) if is_stopped => Vec::new(),
-        Some(stop) => program_race::run(args, began + args.time, stop, &figures, &choice)?,
+        Some(stop) => race::run(&ProgramRaceRequest {
+            question,
+            rows: &figures.cases,
+            choice: &choice,
+            time: args.time,
+            until: began + args.time,
+            seed: args.seed,
+            is_stopped: &|| stop.is_set(),
+        })?,
         // A record of `recommend` with the same question has figures of programs.
         None => {
             let title = answer::title(question, &figures);
@@ -120,12 +122,13 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let took = stop.is_some().then(|| began.elapsed());
-    let race = ProgramRace::new(timed, &figures, &demand);
+    let race = ProgramRace::new(timed, &figures.cases, &question.demand);
     let row = |spec: &Spec| figures.cases.iter().position(|case| case.spec == *spec);
     let best_program = race.taken().filter(|_| race.does_all || taken_by_loops.is_some());
     choice.taken = best_program.and_then(row).or(taken_by_loops);
     let answer = Answer {
         args,
+        question,
         candidates: &candidates,
         figures: &figures,
         choice: &choice,
@@ -140,8 +143,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         let specs: Vec<Spec> = figures.cases.iter().map(|case| case.spec.clone()).collect();
         let place = args.place.or(figures.place());
         // At a rate `bench` takes the time that its trials need.
-        let time = question.rate_per_s().is_none().then(|| time_for_loops(args));
-        let proof = command_line(&ask(args, specs, time), place);
+        let time = question.rate_per_s.is_none().then(|| time_for_loops(args, question));
+        let proof = command_line(&ask(args, question, specs, time), place);
         let build_and_time = (sources.len() > 1).then(|| folder::build_and_time(&sources, question));
         let mut text = answer.document(&proof, build_and_time).terminal(&terminal::style());
         if args.code_to.is_none() {
@@ -150,7 +153,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         terminal::print_painted(&text)?;
     }
     if let (Some(path), Some(spec)) = (&args.code_to, taken) {
-        folder::save(path, &sources, spec, question)?;
+        code_to::save(path, &sources, spec, question)?;
     }
     let recommendation = Some(Box::new(answer.recommendation(&sources)));
     args.outputs.write(&[Loaded::new("this run", BenchRecord { recommendation, ..record })])?;
@@ -161,6 +164,7 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
 /// The figures of a record, or those of a run and its request to stop.
 fn read_or_measured(
     args: &RecommendArgs,
+    question: &Question,
     candidates: &[Candidate],
 ) -> anyhow::Result<(BenchRecord, Option<StopRequest>)> {
     if let Some(path) = &args.from {
@@ -171,9 +175,9 @@ fn read_or_measured(
         return usage(none_is_here(candidates));
     }
     // At a rate a trial is long, and the time is for one placement.
-    let any = args.question.rate_per_s().map(|_| PlaceArgument::One(Placement::Any));
-    let ask = ask(args, specs, Some(time_for_loops(args)));
-    let (record, stop) = bench::measure(&ask, args.place.or(any), args.question.demand())?;
+    let any = question.rate_per_s.map(|_| PlaceArgument::One(Placement::Any));
+    let ask = ask(args, question, specs, Some(time_for_loops(args, question)));
+    let (record, stop) = bench::measure(&ask, args.place.or(any), question.demand)?;
     Ok((record, Some(stop)))
 }
 
@@ -200,21 +204,20 @@ fn none_is_here(candidates: &[Candidate]) -> String {
 }
 
 /// The time for the loops of `bench`. At a rate the runs of programs are longer, and decide all the same.
-fn time_for_loops(args: &RecommendArgs) -> Duration {
-    let programs_take_long = args.question.rate_per_s().is_some() || args.question.is_of_pair();
+fn time_for_loops(args: &RecommendArgs, question: &Question) -> Duration {
+    let programs_take_long = question.rate_per_s.is_some() || question.is_of_pair();
     let thirds = if programs_take_long { 1 } else { THIRDS_FOR_LOOPS };
     Duration::from_millis((args.time * thirds / 3).as_millis().max(1) as u64)
 }
 
 /// What is measured for the answer.
-fn ask(args: &RecommendArgs, specs: Vec<Spec>, time: Option<Duration>) -> Ask {
-    let question = &args.question;
+fn ask(args: &RecommendArgs, question: &Question, specs: Vec<Spec>, time: Option<Duration>) -> Ask {
     Ask {
         specs: AskedSpecs::Named(specs),
-        blocks: vec![question.message.0],
+        blocks: vec![question.message_bytes],
         workload: Some(question.pattern.workload()),
         tasks: Some(question.between().tasks()),
-        rates_per_s: question.rate_per_s().into_iter().collect(),
+        rates_per_s: question.rate_per_s.into_iter().collect(),
         time,
         seed: args.seed,
         ..Ask::default()

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use model::{
-    CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, Spec, StopReason, Workload,
-};
+use model::{CaseError, CaseRecord, ErrorKind, ProgramFigures, Recommendation, Sample, Spec, StopReason};
+use programs::race::{ProgramCost, ProgramRace};
+use programs::{Pattern, Program, Question, Share};
 use report::document::{Block, Document};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Row, Table, Tone};
@@ -15,14 +15,13 @@ use stats::paired::paired_ratios;
 use stats::{Choice, Excluded, MessageCost, RankedCase};
 
 use super::RecommendArgs;
+use super::candidates::Candidate;
 use super::figures::Figures;
-use super::program::Program;
-use super::program_race::{ProgramCost, ProgramRace};
-use super::question::{Candidate, Question};
 
 /// A question and everything that its answer depends on.
 pub(super) struct Answer<'a> {
     pub(super) args: &'a RecommendArgs,
+    pub(super) question: &'a Question,
     pub(super) candidates: &'a [Candidate],
     pub(super) figures: &'a Figures<'a>,
     /// The ranking of the loops of `bench`; `taken` is the mechanism of the best program, if programs were run.
@@ -44,7 +43,7 @@ impl Answer<'_> {
             let stopped = words::stopped_early(Some(signal));
             blocks.push(Block::Notice(words::only_finished(stopped, "figures")));
         }
-        blocks.push(Block::Title(title(&self.args.question, self.figures)));
+        blocks.push(Block::Title(title(self.question, self.figures)));
         blocks.extend(self.sentences().into_iter().map(Block::Line));
         blocks.push(Block::Table(self.table()));
         blocks.extend(self.promises().map(Block::Table));
@@ -70,10 +69,10 @@ impl Answer<'_> {
     pub(super) fn recommendation(&self, programs: &[Program]) -> Recommendation {
         let taken = self.choice.taken.and_then(|at| self.choice.case(at));
         Recommendation {
-            title: title(&self.args.question, self.figures),
+            title: title(self.question, self.figures),
             taken: taken.map(|taken| self.case(taken).spec.clone()),
             sentences: self.sentences().into_iter().chain(self.notes()).collect(),
-            language: self.args.question.code.to_string(),
+            language: self.question.code.to_string(),
             took_s: self.took.map(|took| took.as_secs_f64()),
             program_ns: taken.and_then(|taken| self.program_cost(taken)).map(|cost| cost.time_ns),
             programs: self.race.programs.clone(),
@@ -116,26 +115,21 @@ impl Answer<'_> {
         ProgramCost::new(self.program_of(row)?)
     }
 
-    /// What is sent: a message or a round trip.
-    fn unit(&self) -> &'static str {
-        if self.args.question.pattern.workload() == Workload::Stream { "message" } else { "round trip" }
-    }
-
     /// "Take `pipe`: a message takes 900 ns, and 900 ns of CPU at both ends." The figures are the program's if it was run.
     fn headline(&self, taken: &RankedCase, cost: &MessageCost) -> String {
         let own = self.program_cost(taken);
         let ProgramCost { time_ns, cpu_ns } =
             own.unwrap_or(ProgramCost { time_ns: cost.time_ns.median, cpu_ns: cost.cpu_ns.median });
-        let (name, unit) = (self.name(taken), self.unit());
-        if self.args.question.is_of_pair() && own.is_none() {
+        let (name, unit) = (self.name(taken), self.question.pattern.unit());
+        if self.question.is_of_pair() && own.is_none() {
             return format!(
                 "Take {name}: hosepipe's own loop of it, with one sender and one receiver, takes {} for a {unit}; the pair of programs was not measured.",
                 numbers::time(time_ns)
             );
         }
-        let ends = if self.args.question.has_several_ends() { "of all ends" } else { "at both ends" };
+        let ends = if self.question.has_several_ends() { "of all ends" } else { "at both ends" };
         let cpu = format!("{} of CPU {ends}", numbers::time(cpu_ns));
-        if let Some(rate) = self.args.question.messages_per_second {
+        if let Some(rate) = self.question.demand.messages_per_s {
             // Measured at the rate: a run's time is that between its messages.
             let cpus = own.map_or(cost.cpus.median, |own| own.cpu_ns / own.time_ns);
             return format!(
@@ -150,7 +144,7 @@ impl Answer<'_> {
 
     /// The figure of programs and loops that is compared: the time of a message, or at a rate its CPU time.
     fn compared_text(&self, time_ns: f64, cpu_ns: f64) -> String {
-        match self.args.question.messages_per_second {
+        match self.question.demand.messages_per_s {
             Some(_) => format!("{} of CPU", numbers::time(cpu_ns)),
             None => numbers::time(time_ns),
         }
@@ -158,13 +152,13 @@ impl Answer<'_> {
 
     /// The time of the program and of hosepipe's own loop, or why the program was not timed.
     fn program(&self, taken: &RankedCase, cost: &MessageCost) -> String {
-        let noun = if self.args.question.is_of_pair() { "pair of programs" } else { "program" };
+        let noun = if self.question.is_of_pair() { "pair of programs" } else { "program" };
         let program = match &self.args.code_to {
             Some(file) => format!("The {noun} in {}", file.display()),
             None => format!("The {noun} below"),
         };
         let Some(figures) = self.program_of(taken) else {
-            return match self.args.question.is_of_pair() {
+            return match self.question.is_of_pair() {
                 true => format!("{program} was not run: the first command below times it."),
                 false => format!("{program} was not run: give it a COUNT to time it."),
             };
@@ -174,7 +168,7 @@ impl Answer<'_> {
                 "{program}: {} (median of {} of {} each); hosepipe's own loop: {}.",
                 self.compared_text(own.time_ns, own.cpu_ns),
                 words::count(figures.time_ns.len(), "run"),
-                words::grouped_count(figures.messages, self.unit()),
+                words::grouped_count(figures.messages, self.question.pattern.unit()),
                 self.compared_text(cost.time_ns.median, cost.cpu_ns.median),
             ),
             (None, Some(why)) => format!("{program} was not timed: {why}."),
@@ -218,7 +212,7 @@ impl Answer<'_> {
         cases: &[&CaseRecord],
         [noun, trial]: [&str; 2],
     ) -> String {
-        let demand = &self.args.question.demand();
+        let demand = &self.question.demand;
         let what = if demand.messages_per_s.is_some() { "CPU" } else { "time and CPU" };
         let words = RaceWords { cases, choice, taken, demand };
         let trials = words::count(cost.ranking_ns.count, trial);
@@ -256,7 +250,7 @@ impl Answer<'_> {
     }
 
     fn table(&self) -> Table {
-        let (demand, rate) = (self.args.question.demand(), self.args.question.messages_per_second);
+        let (demand, rate) = (self.question.demand, self.question.demand.messages_per_s);
         let has_programs = !self.race.cases.is_empty();
         let mut rows: Vec<&RankedCase> = self.choice.ranked.iter().collect();
         // The best program first, then what only has figures of a loop.
@@ -267,12 +261,12 @@ impl Answer<'_> {
         rows.sort_by_key(|one| place(&self.case(one).spec));
         let mut sheet = Sheet::new(&rows);
         let ns = |ns: f64| Some(Unit::Ns.of(ns));
-        let unit = self.unit();
+        let unit = self.question.pattern.unit();
         let cost = |one: &RankedCase| self.decides(one)?.0.cost;
         let has_few = |one: &&RankedCase| cost(one).is_some_and(|cost| cost.has_few_trials());
         let interval = if rows.iter().any(has_few) { "range" } else { "95 %" };
         sheet.add(col("mechanism").fit(Fit::Spec), |one| Some(self.case(one).spec.to_string().into()));
-        let is_stream = self.args.question.pattern.workload() == Workload::Stream;
+        let is_stream = self.question.pattern == Pattern::Stream;
         match rate {
             // The time between messages is given.
             Some(rate) if is_stream => sheet.add(col("reached").drop(4), |one| {
@@ -360,7 +354,7 @@ impl Answer<'_> {
         } else if choice.standing.first.iter().any(|one| one.at == own.at) {
             let has_few = own.cost.is_some_and(|cost| cost.has_few_trials());
             if has_few { "too few runs" } else { "not told apart" }
-        } else if self.args.question.messages_per_second.is_some() {
+        } else if self.question.demand.messages_per_s.is_some() {
             "more CPU"
         } else {
             "slower"
@@ -380,7 +374,7 @@ impl Answer<'_> {
             Excluded::NoFigures => return case.error.as_ref().map_or("no figures".to_owned(), reason),
             Excluded::LessData => "its bytes were checked less than those of others".to_owned(),
             Excluded::TornBlocks => "its blocks did not all arrive in one piece".to_owned(),
-            Excluded::Spins if self.args.question.cpu_budget.is_some() => {
+            Excluded::Spins if self.question.demand.cpus_max.is_some() => {
                 format!("its ends spin while they wait, and may take {cpu} of a CPU")
             }
             Excluded::Spins => {
@@ -404,21 +398,43 @@ impl Answer<'_> {
 /// "Streams of 200 B, parent-child, 1,000 a second, placed by the scheduler, must: boundaries"; of two programs the languages and the number of
 /// ends, too.
 pub(super) fn title(question: &Question, figures: &Figures<'_>) -> String {
-    let size = numbers::size(question.message.0);
-    let what = match question.pattern.workload() {
-        Workload::Stream => "Streams",
-        Workload::PingPong => "Round trips",
+    let size = numbers::size(question.message_bytes);
+    let what = match question.pattern {
+        Pattern::Stream => "Streams",
+        Pattern::RequestReply => "Round trips",
     };
     let place = figures.cases.first().map_or(String::new(), |case| words::whereabouts(case));
-    let rate = question.messages_per_second.map(|rate| format!(", {} a second", numbers::grouped(rate, 0)));
-    let budget = question
-        .cpu_budget
-        .map(|percent| format!(", at most {} of a CPU", numbers::percent(percent / 100.0)));
-    let ends = if question.is_of_pair() { question.ends() } else { question.between().to_string() };
+    let rate = question.demand.messages_per_s.map(|rate| format!(", {} a second", numbers::grouped(rate, 0)));
+    let budget =
+        question.demand.cpus_max.map(|cpus| format!(", at most {} of a CPU", numbers::percent(cpus)));
+    let ends = if question.is_of_pair() { ends(question) } else { question.between().to_string() };
     let must: Vec<&str> = question.must.iter().map(|must| must.word()).collect();
     let must = if must.is_empty() { String::new() } else { format!(", must: {}", must.join(", ")) };
     let [rate, budget] = [rate, budget].map(Option::unwrap_or_default);
     format!("{what} of {size}, {ends}{rate}{budget}, {place}{must}")
+}
+
+/// "from 2 senders in Rust to 4 receivers in Python that compete".
+fn ends(question: &Question) -> String {
+    let [sends, receives] = question.code.both().map(|language| language.facts().name);
+    let [first, second] = match question.pattern {
+        Pattern::Stream => ["sender", "receiver"],
+        Pattern::RequestReply => ["client", "server"],
+    };
+    let ends = |number: u32, noun: &str| match number {
+        1 => format!("a {noun}"),
+        _ => format!("{number} {noun}s"),
+    };
+    let share = match question.share {
+        Some(Share::Compete) => " that compete",
+        Some(Share::Broadcast) => " that each get all",
+        None => "",
+    };
+    format!(
+        "from {} in {sends} to {} in {receives}{share}",
+        ends(question.senders, first),
+        ends(question.receivers, second),
+    )
 }
 
 /// Why a case has no figures, and what to try.

@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use model::{
     AXES, Axis, AxisGroup, BenchRecord, ByteSize, CaseError, CaseRecord, ErrorKind, Limits, Placement, Role,
 };
+use programs::Question;
 
-use super::question::{Candidate, Question};
+use super::candidates::Candidate;
 use crate::bench::PlaceArgument;
 
 /// Largest factor between the requested message size and a measured one that is used instead.
 const NEAR: f64 = 2.0;
 
 /// Cases of the candidates that differ only in the mechanism.
-pub(crate) struct Figures<'a> {
+pub(super) struct Figures<'a> {
     /// The cases that are ranked: those placed by the scheduler, if they were measured.
-    pub(crate) cases: Vec<&'a CaseRecord>,
+    pub(super) cases: Vec<&'a CaseRecord>,
     /// The same mechanisms with pinned ends, if both placements were measured.
-    pub(crate) pinned: Vec<&'a CaseRecord>,
-    pub(crate) block_bytes: u64,
+    pub(super) pinned: Vec<&'a CaseRecord>,
+    pub(super) block_bytes: u64,
 }
 
 /// Bytes of a Unix socket's send buffer that messages cannot use (`unix_dgram_sendmsg`, net/unix/af_unix.c).
@@ -64,14 +65,14 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// A sentence: the record has none of about this size, or none with this placement.
-    pub(crate) fn select(
+    pub(super) fn select(
         record: &'a BenchRecord,
         question: &Question,
         candidates: &[Candidate],
         place: Option<PlaceArgument>,
     ) -> Result<Self, String> {
         let (workload, tasks) = (question.pattern.workload(), question.between().tasks());
-        let rate_per_s = question.rate_per_s();
+        let rate_per_s = question.rate_per_s;
         let fits = |case: &&CaseRecord| {
             // Cases with relays, under a load, to another host and the like answer another question, and so does another rate.
             let is_usual = |axis: &Axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none();
@@ -83,7 +84,7 @@ impl<'a> Figures<'a> {
                 && (case.workload, case.tasks) == (workload, tasks)
         };
         let mut cases: Vec<&CaseRecord> = record.cases.iter().filter(fits).collect();
-        let asked = question.message.0;
+        let asked = question.message_bytes;
         let blocks: BTreeSet<u64> = cases.iter().map(|case| case.block_bytes).collect();
         let distance = |block: u64| (block.max(1) as f64 / asked as f64).ln().abs();
         let nearest = blocks.iter().copied().min_by(|one, other| distance(*one).total_cmp(&distance(*other)));

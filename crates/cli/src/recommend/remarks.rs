@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use programs::{CodeLanguage, Must, Promises, Share};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Table};
 use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, RankedCase};
 
 use super::answer::{Answer, in_own_options};
-use super::languages::CodeLanguage;
-use super::promises::Promises;
-use super::question::{Must, Share};
+use super::candidates::losers;
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;
@@ -22,10 +21,10 @@ impl Answer<'_> {
     /// A mechanism whose ends spin and that would be faster.
     pub(super) fn spinning(&self, cost: &MessageCost) -> Option<String> {
         // What a loop in this program takes says little of two programs.
-        if self.args.question.is_of_pair() {
+        if self.question.is_of_pair() {
             return None;
         }
-        if self.args.question.messages_per_second.is_some() {
+        if self.question.demand.messages_per_s.is_some() {
             // The time between messages is given, and a receiver that spins takes more CPU time.
             return None;
         }
@@ -45,9 +44,9 @@ impl Answer<'_> {
 
     /// Whether to pin the ends, if that surely changes the cost.
     pub(super) fn pinning(&self, taken: &RankedCase, cost: &MessageCost) -> Option<String> {
-        (!self.args.question.is_of_pair()).then_some(())?;
+        (!self.question.is_of_pair()).then_some(())?;
         let case = self.figures.pinned.iter().find(|case| case.spec == self.case(taken).spec)?;
-        let pinned = stats::choose(&[case], &self.args.question.demand()).ranked.first()?.cost?;
+        let pinned = stats::choose(&[case], &self.question.demand).ranked.first()?.cost?;
         if cost.has_few_trials() || pinned.has_few_trials() {
             return None;
         }
@@ -64,16 +63,14 @@ impl Answer<'_> {
     /// What the mechanism, or its program, cannot do.
     pub(super) fn shortcomings(&self, taken: &RankedCase) -> Option<String> {
         let text = match self.case(taken).mechanism.as_str() {
-            "tcp"
-                if self.args.question.is_of_pair() && self.args.question.must.contains(&Must::CrossHost) =>
-            {
+            "tcp" if self.question.is_of_pair() && self.question.must.contains(&Must::CrossHost) => {
                 "Both programs name 127.0.0.1: on two hosts the sender connects to the receiver's address, and the receiver binds its own."
             }
-            "shm-ring" if self.args.question.must.contains(&Must::NoCopy) => {
+            "shm-ring" if self.question.must.contains(&Must::NoCopy) => {
                 "The programs copy each message into the ring and out of it; the ring's reserve and peek make and read messages in place."
             }
             // The two programs have an end of stream.
-            "posix-mq" | "sysv-msgq" if self.args.question.is_of_pair() => {
+            "posix-mq" | "sysv-msgq" if self.question.is_of_pair() => {
                 "A message queue does not notice when the other end dies: the end that is left waits for a new one."
             }
             "posix-mq" | "sysv-msgq" => {
@@ -89,7 +86,7 @@ impl Answer<'_> {
 
     /// What to ask if no mechanism stays within the CPU budget at full speed. What it takes at a rate is only known at that rate.
     pub(super) fn within_budget(&self) -> Option<String> {
-        let demand = self.args.question.demand();
+        let demand = self.question.demand;
         demand.cpus_max.filter(|_| demand.messages_per_s.is_none())?;
         let is_over = self.choice.ranked.iter().any(|one| one.excluded == Some(Excluded::TooMuchCpu));
         is_over.then(|| {
@@ -101,7 +98,7 @@ impl Answer<'_> {
 
     /// What the mechanisms promise to several ends; nothing for one sender and one receiver.
     pub(super) fn promises(&self) -> Option<Table> {
-        let question = &self.args.question;
+        let question = self.question;
         question.has_several_ends().then_some(())?;
         let could = self.candidates.iter().filter(|one| one.unfit.is_none() && one.missing.is_none());
         let mut names: Vec<&str> = could.map(|one| one.spec.mechanism.as_str()).collect();
@@ -136,7 +133,7 @@ impl Answer<'_> {
 
     /// Which mechanisms do not do what is asked, and in a word why: "Left out: `tcp` (not in containers); `file` (no poll)."
     fn losers(&self) -> Option<String> {
-        let losers = self.args.question.losers();
+        let losers = losers(self.question);
         let groups = by_reason(losers.iter().map(|(name, why)| (why, name)));
         let parts: Vec<String> =
             groups.iter().map(|(why, names)| format!("{} ({why})", names.join(", "))).collect();
@@ -158,14 +155,14 @@ impl Answer<'_> {
     /// Notes under the table.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.figures.block_bytes != self.args.question.message.0 {
-            let [block, asked] = [self.figures.block_bytes, self.args.question.message.0].map(numbers::size);
+        if self.figures.block_bytes != self.question.message_bytes {
+            let [block, asked] = [self.figures.block_bytes, self.question.message_bytes].map(numbers::size);
             notes.push(format!(
                 "The figures are of {block}, the size in the record that is nearest to {asked}."
             ));
         }
         notes.extend(self.slow_copies());
-        let of_programs = self.args.question.must.iter().filter(|_| self.args.question.is_of_pair());
+        let of_programs = self.question.must.iter().filter(|_| self.question.is_of_pair());
         notes.extend(of_programs.map(|must| format!("`{must}`: {}.", must.text().asks)));
         notes.extend(self.losers());
         for candidate in self.candidates {
@@ -175,7 +172,7 @@ impl Answer<'_> {
             notes.extend(candidate.left_out().map(|text| text + "."));
         }
         if self.choice.taken.is_some() && !self.race.cases.is_empty() && !self.race.does_all {
-            let language = self.args.question.code.names();
+            let language = self.question.code.names();
             notes.push(format!(
                 "No program in {language} surely meets all requirements: the best of them is taken."
             ));
@@ -196,10 +193,10 @@ impl Answer<'_> {
 
     /// On a machine that copies slowly at some offsets in a page: at which ones.
     fn slow_copies(&self) -> Option<String> {
-        let is_large = self.args.question.message.0 >= PLACED_BYTES;
+        let is_large = self.question.message_bytes >= PLACED_BYTES;
         let slow = is_large.then(|| host::copy_costs().ok()?.slow_offsets()).flatten()?;
         // The allocator decides where Python's `bytes` are.
-        let program = if self.args.question.code.both().contains(&CodeLanguage::Python) {
+        let program = if self.question.code.both().contains(&CodeLanguage::Python) {
             ""
         } else {
             ", as the program's do"

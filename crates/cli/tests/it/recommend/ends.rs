@@ -30,7 +30,7 @@ const BYTES: u64 = 200;
 /// The table of promises: the mechanisms of pairs, and the row of each.
 fn table() -> impl Iterator<Item = (&'static str, &'static toml::Table)> {
     static TABLE: LazyLock<toml::Table> = LazyLock::new(|| {
-        toml::from_str(include_str!("../../../src/recommend/promises.toml")).expect("the table")
+        toml::from_str(include_str!("../../../../programs/src/promises.toml")).expect("the table")
     });
     let rows = TABLE["mechanism"].as_array().expect("rows").iter().map(|row| row.as_table().expect("a row"));
     rows.map(|row| match row["name"].as_str().expect("a name") {

@@ -20,18 +20,18 @@ model::words! {
 }
 
 /// What languages differ in.
-pub(super) struct LanguageFacts {
+pub struct LanguageFacts {
     /// Its name in sentences.
-    pub(super) name: &'static str,
-    pub(super) extension: &'static str,
+    pub name: &'static str,
+    pub(crate) extension: &'static str,
     /// How the lines begin that include headers or modules.
-    pub(super) imports: &'static [&'static str],
+    pub(crate) imports: &'static [&'static str],
     /// Most empty lines between two others.
-    pub(super) blank_max: usize,
+    pub(crate) blank_max: usize,
     /// Its own cost per call is larger than the differences between mechanisms.
-    pub(super) is_slow: bool,
+    pub(crate) is_slow: bool,
     /// Whether there are templates for a program of both ends, and for waiting in poll(2).
-    pub(super) has_one_file: bool,
+    pub(crate) has_one_file: bool,
 }
 
 /// In the order of [`CodeLanguage`].
@@ -79,12 +79,12 @@ const LANGUAGES: [LanguageFacts; 5] = [
 ];
 
 impl CodeLanguage {
-    pub(super) fn facts(self) -> &'static LanguageFacts {
+    pub fn facts(self) -> &'static LanguageFacts {
         &LANGUAGES[self as usize]
     }
 
     /// The commands that compile the file `stem` with this language's extension, empty for Python, and that run it.
-    pub(super) fn commands(self, stem: &str) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn commands(self, stem: &str) -> (Vec<String>, Vec<String>) {
         let source = format!("{stem}.{}", self.facts().extension);
         let (compiler, run) = match self {
             Self::C => (format!("cc -O2 -pthread -o {stem} {source} -lrt"), format!("./{stem}")),
@@ -100,19 +100,19 @@ impl CodeLanguage {
 
 /// The languages of the program to print, or of the programs of a sender and a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Code {
-    pub(super) sender: CodeLanguage,
+pub struct Code {
+    pub(crate) sender: CodeLanguage,
     /// `None`: the sender's.
-    pub(super) receiver: Option<CodeLanguage>,
+    pub(crate) receiver: Option<CodeLanguage>,
 }
 
 impl Code {
-    pub(super) fn both(self) -> [CodeLanguage; 2] {
+    pub fn both(self) -> [CodeLanguage; 2] {
         [self.sender, self.receiver.unwrap_or(self.sender)]
     }
 
     /// "C", "Rust and Python".
-    pub(super) fn names(self) -> String {
+    pub fn names(self) -> String {
         match self.both().map(|one| one.facts().name) {
             [one, other] if one == other => one.to_owned(),
             [one, other] => format!("{one} and {other}"),
@@ -120,7 +120,7 @@ impl Code {
     }
 
     /// Whether calls of one of them cost more than mechanisms differ in.
-    pub(super) fn is_slow(self) -> bool {
+    pub fn is_slow(self) -> bool {
         self.both().iter().any(|one| one.facts().is_slow)
     }
 }

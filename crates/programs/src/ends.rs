@@ -1,16 +1,13 @@
 //! The two programs for a mechanism, a sender and a receiver, each in a language of its own: a frame for each language and end (arguments, the
 //! clock, numbers and checks of messages) and a file for each mechanism, which has both ends of it.
 
-use include_dir::{Dir, include_dir};
 use model::Spec;
 
-use super::languages::CodeLanguage;
-use super::program::{Program, RING_BYTES, Role, count_to_try, library, spins};
-use super::promises::{Promises, Sharing};
-use super::question::{Must, Pattern, Question, Share};
-use super::template::{Values, filled};
-
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/recommend/programs/ends");
+use crate::languages::CodeLanguage;
+use crate::program::{self, Program, RING_BYTES, Role, count_to_try, library, spins};
+use crate::promises::{Promises, Sharing};
+use crate::question::{Must, Pattern, Question, Share};
+use crate::template::{Values, filled};
 
 /// Messages that a pipe keeps whole (PIPE_BUF), in bytes.
 const PIPE_BUF: u64 = 4096;
@@ -19,7 +16,7 @@ const PIPE_BUF: u64 = 4096;
 const UNNOTICED: [&str; 4] = ["posix-mq", "sysv-msgq", "unix-dgram", "file"];
 
 fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
-    TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
+    program::template(&format!("ends/{name}"), language)
 }
 
 /// The file with a mechanism's code: sockets that differ in an address or a type are in one.
@@ -34,7 +31,7 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
 
 /// The language of a question in which there is no program for a mechanism. Those that wait in poll(2) are in C, Rust and Python, and Java
 /// cannot lock a folder, by which several receivers find one that is free.
-pub(super) fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
+pub fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
     let polls = question.must.contains(&Must::Poll);
     let locks_folder = mechanism == "file" && question.receivers > 1;
     question.code.both().into_iter().find(|language| {
@@ -45,7 +42,7 @@ pub(super) fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLan
 }
 
 /// The sender and the receiver; `None` where a language has no template for the mechanism.
-pub(super) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
+pub(crate) fn pair(spec: &Spec, question: &Question) -> Option<[Program; 2]> {
     let [sends, receives] = question.code.both();
     let sender = program(spec, question, Role::Sender, sends)?;
     Some([sender, program(spec, question, Role::Receiver, receives)?])
@@ -63,7 +60,7 @@ fn program(spec: &Spec, question: &Question, role: Role, language: CodeLanguage)
 }
 
 /// Whether each of several receivers has a link of its own.
-pub(super) fn has_links(spec: &Spec, question: &Question) -> bool {
+pub(crate) fn has_links(spec: &Spec, question: &Question) -> bool {
     let is_dealt = Promises::of(&spec.mechanism).is_some_and(|one| one.many_receivers == Sharing::Dealt);
     question.receivers > 1 && (question.share == Some(Share::Broadcast) || is_dealt)
 }
@@ -90,7 +87,7 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
         (is_shared, "shared", "unshared"),
         (polls, "poll", "blocking"),
         // Pipes keep messages whole up to PIPE_BUF.
-        (question.message.0 > PIPE_BUF, "large", "whole"),
+        (question.message_bytes > PIPE_BUF, "large", "whole"),
         (is(&UNNOTICED), "unnoticed", "noticed"),
         // Whether a message is written and checked where both ends reach it.
         (is(&["shm-ring"]) && !is_reply, "inplace", "copied"),
@@ -134,32 +131,28 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
 }
 
 /// The COUNT to try, of a sender and of a receiver.
-pub(super) fn counts(question: &Question) -> [u64; 2] {
-    let count = count_to_try(question.code.is_slow(), question.rate_per_s());
+pub(crate) fn counts(question: &Question) -> [u64; 2] {
+    let count = count_to_try(question.code.is_slow(), question.rate_per_s);
     [count, question.receiver_count(count)]
 }
 
 /// Where the two ends meet if nothing else is typed.
 fn meeting(spec: &Spec, question: &Question) -> &'static str {
     match spec.mechanism.as_str() {
-        "tcp" | "sysv-msgq" => "7077",
-        "posix-mq" => "/hosepipe-example",
         // The folder that two containers share is the one in which the programs are.
         "shm-ring" if !question.must.contains(&Must::Containers) => "/dev/shm/hosepipe-example",
-        _ => "hosepipe-example",
+        "shm-ring" | "unix-seqpacket" => "hosepipe-example",
+        mechanism => program::meeting(mechanism),
     }
 }
 
 /// The marks in templates, and their values.
 fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
-    let is_reply = question.pattern == Pattern::RequestReply;
     let [sends, receives] = question.code.both();
     let other = match program.role {
         Role::Receiver => Role::Sender.file(sends),
         Role::Sender | Role::Both => Role::Receiver.file(receives),
     };
-    let way = if is_reply { "there and back" } else { "one way" };
-    let bytes = report::words::count(question.message.0 as usize, "byte");
     let rate = question.sender_rate_per_s().unwrap_or_default();
     let (compile, run) = program.commands();
     let count = counts(question)[usize::from(program.role == Role::Receiver)];
@@ -169,18 +162,20 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
         (
             "{title}",
             format!(
-                "{spec}: messages of {bytes}, {way}. The other end is {other}. Written by `hosepipe recommend`."
+                "{spec}: messages of {}, {}. The other end is {other}. Written by `hosepipe recommend`.",
+                question.message_size(),
+                question.pattern.way(),
             ),
         ),
-        ("{bytes}", question.message.0.to_string()),
+        ("{bytes}", question.message_bytes.to_string()),
         ("{NAME}", meeting(spec, question).to_owned()),
         ("{senders}", question.senders.to_string()),
         ("{receivers}", question.receivers.to_string()),
         ("{rate}", rate.to_string()),
         ("{command}", command),
         ("{other}", other),
-        ("{what}", if is_reply { "round trip" } else { "message" }.to_owned()),
-        ("{capacity}", RING_BYTES.max(4 * question.message.0.next_power_of_two()).to_string()),
+        ("{what}", question.pattern.unit().to_owned()),
+        ("{capacity}", RING_BYTES.max(4 * question.message_bytes.next_power_of_two()).to_string()),
         ("{sleep}", if spins(spec) { "Spin" } else { "Futex" }.to_owned()),
         ("{SLEEP}", if spins(spec) { "SPIN" } else { "FUTEX" }.to_owned()),
     ]
@@ -188,11 +183,11 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use model::ByteSize;
+    use stats::Demand;
     use stats::choice::SIMPLEST_FIRST;
 
-    use super::super::languages::Code;
     use super::*;
+    use crate::languages::Code;
 
     /// No condition and no mark of a template is left in a program, whatever is asked.
     #[test]
@@ -203,14 +198,14 @@ mod tests {
         {
             let spec: Spec = spec.parse().expect("a spec");
             let plain = Question {
-                message: ByteSize(200),
+                message_bytes: 200,
                 pattern: Pattern::Stream,
                 between: None,
                 senders: 1,
                 receivers: 1,
                 share: None,
-                messages_per_second: None,
-                cpu_budget: None,
+                rate_per_s: None,
+                demand: Demand::default(),
                 must: vec![],
                 code: Code { sender: language, receiver: Some(language) },
             };
@@ -219,7 +214,7 @@ mod tests {
             for question in [
                 plain.clone(),
                 Question { pattern: Pattern::RequestReply, ..plain.clone() },
-                Question { message: ByteSize(6000), must: vec![Must::Poll], ..plain.clone() },
+                Question { message_bytes: 6000, must: vec![Must::Poll], ..plain.clone() },
                 Question { senders: 3, ..plain.clone() },
                 share(1, Share::Compete),
                 share(2, Share::Broadcast),

@@ -5,19 +5,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use model::{
-    CaseRecord, DataLevel, ProgramFigures, Round, RoundLimits, Rounds, Sample, Spec, describe_errno,
-};
+use model::{CaseRecord, DataLevel, ProgramFigures, RoundLimits, Rounds, Sample, Spec, describe_errno};
 use stats::choice::effort;
 use stats::estimate::median;
 use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose};
 
-use super::RecommendArgs;
-use super::figures::Figures;
-use super::program::programs;
-use super::program_runs::{CompiledProgram, ProgramRunner};
-use super::question::Question;
-use crate::signals::StopRequest;
+use crate::program::programs;
+use crate::question::Question;
+use crate::runs::{CompiledProgram, ProgramRunner};
 
 /// Most programs that are run.
 const PROGRAMS_MAX: usize = 6;
@@ -40,14 +35,14 @@ const ROUNDS_TO_EXCLUDE: usize = 7;
 
 /// Median time and CPU time per message of a program, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ProgramCost {
-    pub(super) time_ns: f64,
-    pub(super) cpu_ns: f64,
+pub struct ProgramCost {
+    pub time_ns: f64,
+    pub cpu_ns: f64,
 }
 
 impl ProgramCost {
     /// `None` without runs, or if its messages take too little CPU time beside what its start takes.
-    pub(super) fn new(figures: &ProgramFigures) -> Option<Self> {
+    pub fn new(figures: &ProgramFigures) -> Option<Self> {
         is_resolved(figures).then_some(())?;
         Some(Self { time_ns: median(&figures.time_ns)?, cpu_ns: median(&figures.cpu_ns)? })
     }
@@ -58,39 +53,49 @@ fn is_resolved(figures: &ProgramFigures) -> bool {
     Estimate::of(&figures.cpu_ns).is_some_and(|cpu_ns| cpu_ns.low > 0.0)
 }
 
+/// What the programs are run for, and how long.
+pub struct ProgramRaceRequest<'a> {
+    pub question: &'a Question,
+    /// The loops of `bench`, a row for each mechanism.
+    pub rows: &'a [&'a CaseRecord],
+    /// The ranking of these rows.
+    pub choice: &'a Choice,
+    /// The time of the whole answer, of which each run takes a part.
+    pub time: Duration,
+    /// When the last round begins.
+    pub until: Instant,
+    /// Seed of the order in a round.
+    pub seed: u64,
+    /// Whether the user wants to stop.
+    pub is_stopped: &'a dyn Fn() -> bool,
+}
+
 /// Runs the programs of [`entrants`] in rounds, each once in a round, until the best one and its lead are known or the time is over. A program that
 /// is beaten is not run again. After a stop, the programs that were already timed have figures.
 ///
 /// # Errors
 /// There is no temporary folder, or no process to clean up.
-pub(super) fn run(
-    args: &RecommendArgs,
-    until: Instant,
-    stop: &StopRequest,
-    figures: &Figures<'_>,
-    choice: &Choice,
-) -> anyhow::Result<Vec<ProgramFigures>> {
+pub fn run(request: &ProgramRaceRequest<'_>) -> anyhow::Result<Vec<ProgramFigures>> {
+    let &ProgramRaceRequest { question, rows, time, until, is_stopped, .. } = request;
     // Both come before any file is made, because they remove the files.
     let cleaner = mechanism::start_cleaner().context("cannot start the process that cleans up after us")?;
     let folder = cleaner.make_folder().context("cannot make a folder for the programs")?;
     let runner = ProgramRunner {
         cleaner: &cleaner,
         folder: folder.path(),
-        cpus: figures.cases.first().map_or(&[], |case| &case.cpus),
-        stop,
-        question: &args.question,
+        cpus: rows.first().map_or(&[], |case| &case.cpus),
+        is_stopped,
+        question,
     };
-    let run_time = match args.question.rate_per_s() {
-        // Each end is started, which costs as much CPU time as many messages.
-        None if args.question.is_of_pair() => {
-            (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX)
-        }
-        Some(_) => (args.time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX),
-        None => (args.time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX),
+    // Of two programs each end is started, which costs as much CPU time as many messages.
+    let run_time = if question.rate_per_s.is_some() || question.is_of_pair() {
+        (time / PACED_RUNS_IN_TIME).clamp(PACED_RUN_MIN, PACED_RUN_MAX)
+    } else {
+        (time / RUNS_IN_TIME).clamp(RUN_MIN, RUN_MAX)
     };
     let (mut timed, mut compiled) = (Vec::new(), Vec::new());
-    for (number, spec) in entrants(&args.question, figures, choice).into_iter().enumerate() {
-        let Some(sources) = programs(spec, &args.question) else { continue };
+    for (number, spec) in entrants(request).into_iter().enumerate() {
+        let Some(sources) = programs(spec, question) else { continue };
         // Two programs to compare are worth more than the time; more are not.
         if timed.len() > 1 && Instant::now() > until {
             break;
@@ -98,7 +103,7 @@ pub(super) fn run(
         let ready = runner
             .compile(number, spec, &sources)
             .and_then(|program| Ok((program.messages_for(run_time)?.max(2), program)));
-        if stop.is_set() {
+        if is_stopped() {
             break;
         }
         timed.push(ProgramFigures {
@@ -111,17 +116,17 @@ pub(super) fn run(
         compiled.push(ready.ok());
     }
     let limits = RoundLimits { most: u32::MAX, least: ROUNDS_MIN, until: Some(until), unshuffled: 0 };
-    let mut rounds = Rounds::new(args.seed, limits);
+    let mut rounds = Rounds::new(request.seed, limits);
     loop {
         let mut wanted = Vec::from_iter(0..timed.len());
         if rounds.made() >= ROUNDS_MIN {
-            let race = ProgramRace::new(timed.clone(), figures, &args.question.demand());
+            let race = ProgramRace::new(timed.clone(), rows, &question.demand);
             wanted.retain(|at| race.needs_runs_of(&timed[*at].spec));
         }
-        let Some(Round { rows, .. }) = rounds.next(wanted) else { break };
-        for at in rows {
-            add_run(&mut timed[at], &mut compiled[at], stop);
-            if stop.is_set() {
+        let Some(round) = rounds.next(wanted) else { break };
+        for at in round.rows {
+            add_run(&mut timed[at], &mut compiled[at]);
+            if is_stopped() {
                 return Ok(timed);
             }
         }
@@ -130,12 +135,12 @@ pub(super) fn run(
 }
 
 /// Runs a program once, and adds its times unless the user wants to stop. A program that fails has no figures, and is not run again.
-fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgram<'_>)>, stop: &StopRequest) {
+fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgram<'_>)>) {
     let Some((messages, program)) = ready else { return };
     // Beside each run one with a single message: what a start takes changes with the load.
     let run = program.run(*messages).and_then(|run| Ok((run, program.run(1)?)));
     match run {
-        _ if stop.is_set() => {}
+        _ if program.is_stopped() => {}
         Ok((run, single)) => {
             figures.time_ns.push(run.time_ns);
             let more_ns = run.cpu_ns as f64 - single.cpu_ns as f64;
@@ -151,8 +156,9 @@ fn add_run(figures: &mut ProgramFigures, ready: &mut Option<(u64, CompiledProgra
 
 /// The mechanisms whose programs are run: the one that `bench` would take, the simplest, and those that cost nearly as little as the
 /// best. If no loop of `bench` is fast enough, a program may be: then the fastest of those that are too slow.
-fn entrants<'a>(question: &Question, figures: &Figures<'a>, choice: &Choice) -> Vec<&'a Spec> {
-    let spec = |at: &usize| &figures.cases[*at].spec;
+fn entrants<'a>(request: &ProgramRaceRequest<'a>) -> Vec<&'a Spec> {
+    let &ProgramRaceRequest { question, rows: cases, choice, .. } = request;
+    let spec = |at: &usize| &cases[*at].spec;
     let rows = || choice.ranked.iter().filter(|row| row.excluded.is_none());
     let mut entrants: Vec<usize> = match choice.taken {
         Some(taken) => {
@@ -184,35 +190,34 @@ fn entrants<'a>(question: &Question, figures: &Figures<'a>, choice: &Choice) -> 
 }
 
 /// The programs that were run, ranked as the rows of a table are: each run is a trial.
-pub(super) struct ProgramRace {
-    pub(super) programs: Vec<ProgramFigures>,
-    pub(super) cases: Vec<CaseRecord>,
-    pub(super) choice: Choice,
+pub struct ProgramRace {
+    pub programs: Vec<ProgramFigures>,
+    pub cases: Vec<CaseRecord>,
+    pub choice: Choice,
     /// Whether one of them does all that is asked. If not, `choice` ranks them as if nothing were asked.
-    pub(super) does_all: bool,
+    pub does_all: bool,
 }
 
 impl ProgramRace {
-    pub(super) fn new(programs: Vec<ProgramFigures>, figures: &Figures<'_>, demand: &Demand) -> Self {
+    pub fn new(programs: Vec<ProgramFigures>, rows: &[&CaseRecord], demand: &Demand) -> Self {
         let case = |program: &ProgramFigures| {
-            let row = figures.cases.iter().find(|case| case.spec == program.spec)?;
+            let row = rows.iter().find(|case| case.spec == program.spec)?;
             is_resolved(program).then(|| program_case(program, row))
         };
         let cases: Vec<CaseRecord> = programs.iter().filter_map(case).collect();
-        let rows: Vec<&CaseRecord> = cases.iter().collect();
-        let choice = choose(&rows, demand);
+        let choice = choose(&cases.iter().collect::<Vec<_>>(), demand);
         let does_all = choice.taken.is_some();
         let choice = if does_all { choice } else { as_if_nothing_were_asked(&cases) };
         Self { programs, cases, choice, does_all }
     }
 
     /// The mechanism whose program to take; `None` if no program has figures.
-    pub(super) fn taken(&self) -> Option<&Spec> {
+    pub fn taken(&self) -> Option<&Spec> {
         self.choice.taken.map(|at| &self.cases[at].spec)
     }
 
     /// The place of a mechanism's program; `None` if it has no figures.
-    pub(super) fn row(&self, spec: &Spec) -> Option<&RankedCase> {
+    pub fn row(&self, spec: &Spec) -> Option<&RankedCase> {
         self.choice.ranked.iter().find(|one| self.cases[one.at].spec == *spec)
     }
 
@@ -274,8 +279,7 @@ mod tests {
         let rate_per_s = demand.messages_per_s.map(|rate| rate as u32);
         let case = |spec: &str| CaseRecord { rate_per_s, ..CaseRecord::new(spec.parse().expect("a spec")) };
         let cases: Vec<CaseRecord> = ["shm-ring:wait=futex", "fifo", "tcp"].map(case).into();
-        let of = Figures { cases: cases.iter().collect(), pinned: Vec::new(), block_bytes: 200 };
-        ProgramRace::new(programs.to_vec(), &of, demand)
+        ProgramRace::new(programs.to_vec(), &cases.iter().collect::<Vec<_>>(), demand)
     }
 
     /// Expected: the recommended program is the fastest one. Happened: a ring whose loop was fast was printed as a slow program.

@@ -3,13 +3,13 @@
 //! A line of a template that begins with conditions such as `@reply` is left out unless all of them are true. Lines that include
 //! headers or modules are sorted and moved to the place of the first of them. `{bytes}` and similar marks are replaced by values.
 
-use super::languages::CodeLanguage;
+use crate::languages::CodeLanguage;
 
 /// The marks of a template, and their values.
-pub(super) type Values = Vec<(&'static str, String)>;
+pub(crate) type Values = Vec<(&'static str, String)>;
 
 /// The text of a template for these conditions and values; `@library` stays.
-pub(super) fn filled(text: &str, conditions: &[&str], values: &Values) -> String {
+pub(crate) fn filled(text: &str, conditions: &[&str], values: &Values) -> String {
     let lines = text.lines().filter_map(|line| without_conditions(line, conditions));
     let fill =
         |line: &str| values.iter().fold(line.to_owned(), |line, (mark, value)| line.replace(mark, value));
@@ -31,7 +31,7 @@ fn import_order(line: &str) -> Vec<(bool, &str)> {
 }
 
 /// A program whose lines that include headers or modules are sorted, in the place of the first of them, and without needless empty lines.
-pub(super) fn tidy(whole: &str, language: CodeLanguage) -> String {
+pub(crate) fn tidy(whole: &str, language: CodeLanguage) -> String {
     // The ring's header stays in its place, because macros before it configure it.
     let facts = language.facts();
     let is_import = |line: &str| {

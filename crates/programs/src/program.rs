@@ -1,4 +1,4 @@
-//! The program for a mechanism, made of templates in `programs/`: one frame for each language (starts the ends, reads the clock, checks
+//! The program for a mechanism, made of templates in `templates/`: one frame for each language (starts the ends, reads the clock, checks
 //! messages) and a small file for each mechanism (opens, sends, receives).
 //!
 //! `@@family` in a frame is replaced by the mechanism's files, `@library` by the ring's code; the rest is in `template.rs`.
@@ -6,22 +6,23 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use include_dir::{Dir, include_dir};
 use model::Spec;
 
-use super::languages::CodeLanguage;
-use super::question::{Between, Pattern, Question};
-use super::template::{Values, filled, tidy};
+use crate::languages::CodeLanguage;
+use crate::question::{Between, Pattern, Question};
+use crate::template::{Values, filled, tidy};
 
 /// A source file that users may copy: a part of the program, or a file beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Library {
-    pub(super) file: &'static str,
-    pub(super) text: &'static str,
+pub struct Library {
+    pub file: &'static str,
+    pub text: &'static str,
 }
 
 /// What a program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
     /// It starts both ends.
     Both,
     /// The end that sends, or the client.
@@ -32,7 +33,7 @@ pub(super) enum Role {
 
 impl Role {
     /// The name of the file, without the extension. Java's is that of a class.
-    pub(super) fn stem(self, language: CodeLanguage) -> &'static str {
+    pub(crate) fn stem(self, language: CodeLanguage) -> &'static str {
         match (self, language) {
             (Self::Both, _) => "example",
             (Self::Sender, CodeLanguage::Java) => "Sender",
@@ -42,113 +43,102 @@ impl Role {
         }
     }
 
-    pub(super) fn file(self, language: CodeLanguage) -> String {
+    pub fn file(self, language: CodeLanguage) -> String {
         format!("{}.{}", self.stem(language), language.facts().extension)
     }
 }
 
 /// The text of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    pub(super) role: Role,
-    pub(super) template: String,
-    pub(super) language: CodeLanguage,
-    pub(super) library: Option<Library>,
+pub struct Program {
+    pub(crate) role: Role,
+    pub(crate) template: String,
+    pub(crate) language: CodeLanguage,
+    pub library: Option<Library>,
 }
 
 /// The programs for a mechanism: one that starts both ends, or a sender and a receiver; `None` where a language has no template for it.
-pub(super) fn programs(spec: &Spec, question: &Question) -> Option<Vec<Program>> {
+pub fn programs(spec: &Spec, question: &Question) -> Option<Vec<Program>> {
     if question.is_of_pair() {
-        return super::ends::pair(spec, question).map(Vec::from);
+        return crate::ends::pair(spec, question).map(Vec::from);
     }
     Some(vec![Program::new(spec, question.code.sender, question)?])
 }
 
 /// The ring library of `ring/` as one file, in the order of [`CodeLanguage`].
 const RING: [Library; 3] = [
-    Library { file: "ring.h", text: include_str!("programs/ring/ring.h") },
+    Library { file: "ring.h", text: include_str!("../ring/ring.h") },
     Library {
         file: "ring.rs",
         text: concat!(
-            include_str!("programs/ring/protocol.rs"),
+            include_str!("../ring/protocol.rs"),
             "\npub mod linux {\n",
-            include_str!("programs/ring/linux.rs"),
+            include_str!("../ring/linux.rs"),
             "}\n"
         ),
     },
-    Library { file: "ring.py", text: include_str!("programs/ring/ring.py") },
+    Library { file: "ring.py", text: include_str!("../ring/ring.py") },
 ];
 
 const UNUSED: &str = "#[allow(dead_code)] // a program needs a part of it\n";
 
-/// A piece of a program in each language, in the order of [`CodeLanguage`].
-type Piece = [&'static str; 3];
+/// The templates: those of one program, and in the folder `ends` those of two.
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
-macro_rules! piece {
-    ($name:literal) => {
-        [
-            include_str!(concat!("programs/", $name, ".c")),
-            include_str!(concat!("programs/", $name, ".rust")),
-            include_str!(concat!("programs/", $name, ".python")),
-        ]
-    };
+/// A template in a language; `None` where there is none.
+pub(crate) fn template(name: &str, language: CodeLanguage) -> Option<&'static str> {
+    TEMPLATES.get_file(format!("{name}.{language}"))?.contents_utf8()
 }
 
-const FRAME: Piece = piece!("frame");
-const BYTES: Piece = piece!("bytes");
-/// Rust's standard library has a type for datagrams, and none for SOCK_SEQPACKET.
-const MESSAGES: Piece = [include_str!("programs/messages.c"), "", include_str!("programs/messages.python")];
-const SEQPACKET: Piece = [
-    include_str!("programs/socketpair.c"),
-    include_str!("programs/unix-seqpacket.rust"),
-    include_str!("programs/socketpair.python"),
-];
+/// The templates of a mechanism, one below the other.
+fn family(mechanism: &str, language: CodeLanguage) -> Option<String> {
+    let names: &[&str] = match mechanism {
+        "pipe" | "fifo" | "socketpair" | "unix-stream" | "tcp" => &[mechanism, "bytes"],
+        // Rust's standard library has a type for datagrams, and none for SOCK_SEQPACKET.
+        "unix-seqpacket" if language != CodeLanguage::Rust => &["socketpair", "messages"],
+        "unix-dgram" if language != CodeLanguage::Rust => &[mechanism, "messages"],
+        _ => &[mechanism],
+    };
+    names.iter().map(|name| template(name, language)).collect()
+}
 
-/// Each mechanism, the default name or number by which its ends find each other, and its pieces.
-const FAMILIES: &[(&str, &str, &[Piece])] = &[
-    ("pipe", "", &[piece!("pipe"), BYTES]),
-    ("fifo", "hosepipe-example", &[piece!("fifo"), BYTES]),
-    ("socketpair", "", &[piece!("socketpair"), BYTES]),
-    ("unix-stream", "hosepipe-example", &[piece!("unix-stream"), BYTES]),
-    ("unix-seqpacket", "", &[SEQPACKET, MESSAGES]),
-    ("unix-dgram", "hosepipe-example", &[piece!("unix-dgram"), MESSAGES]),
-    ("tcp", "7077", &[piece!("tcp"), BYTES]),
-    ("file", "hosepipe-example", &[piece!("file")]),
-    ("posix-mq", "/hosepipe-example", &[piece!("posix-mq")]),
-    ("sysv-msgq", "7077", &[piece!("sysv-msgq")]),
-    ("shm-ring", "/hosepipe-example", &[piece!("shm-ring")]),
-];
+/// The name or number by which the ends of one program find each other if nothing else is typed.
+pub(crate) fn meeting(mechanism: &str) -> &'static str {
+    match mechanism {
+        "pipe" | "socketpair" | "unix-seqpacket" => "",
+        "tcp" | "sysv-msgq" => "7077",
+        "posix-mq" | "shm-ring" => "/hosepipe-example",
+        _ => "hosepipe-example",
+    }
+}
 
 /// Larger messages pass through a ring in several pieces, so that the copies at both ends overlap.
 const PIECE_BYTES: u64 = 64 << 10;
 /// Bytes of a ring: more than a core's L2 cache, from which the other core would have to fetch each line. (Half a MiB: 2 to 3 times as
 /// long for 64 bytes.)
-pub(super) const RING_BYTES: u64 = 4 << 20;
+pub(crate) const RING_BYTES: u64 = 4 << 20;
 
 impl Program {
     /// The program for a mechanism; `None` without a template.
-    pub(super) fn new(spec: &Spec, language: CodeLanguage, question: &Question) -> Option<Self> {
-        let at = language as usize;
-        let (_, name, pieces) = FAMILIES.iter().find(|(family, ..)| *family == spec.mechanism)?;
-        let family: String = pieces.iter().map(|piece| piece.get(at).copied()).collect::<Option<_>>()?;
-        let text = FRAME[at].replace("@@family\n", &family);
-        let values = values(spec, language, name, question);
+    pub(crate) fn new(spec: &Spec, language: CodeLanguage, question: &Question) -> Option<Self> {
+        let text = template("frame", language)?.replace("@@family\n", &family(&spec.mechanism, language)?);
+        let values = values(spec, language, question);
         let template = filled(&text, &conditions(spec, question), &values);
         Some(Self { role: Role::Both, template, language, library: library(spec, language) })
     }
 
     /// The name of its file.
-    pub(super) fn file(&self) -> String {
+    pub fn file(&self) -> String {
         self.role.file(self.language)
     }
 
     /// The commands that compile its file, empty where none is needed, and that run it.
-    pub(super) fn commands(&self) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn commands(&self) -> (Vec<String>, Vec<String>) {
         self.language.commands(self.role.stem(self.language))
     }
 
     /// The whole program as one file, with its library inside.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let text = self.library.map_or("", |library| library.text);
         let within = match self.language {
             CodeLanguage::Rust => format!("{UNUSED}mod ring {{\n{}}}\n", indented(text)),
@@ -163,7 +153,7 @@ impl Program {
     }
 
     /// The program as a file that includes its library from another file.
-    pub(super) fn text_beside_library(&self) -> String {
+    pub fn text_beside_library(&self) -> String {
         let rust = format!("{UNUSED}mod ring;\n");
         self.with_library(match self.language {
             CodeLanguage::Rust => &rust,
@@ -178,7 +168,7 @@ impl Program {
     }
 
     /// The text to write to `path`: the commands in its first comment contain the name of that file.
-    pub(super) fn text_in(&self, path: &Path) -> String {
+    pub fn text_in(&self, path: &Path) -> String {
         let text = self.text_beside_library();
         let [Some(file), Some(stem)] =
             [path.file_name(), path.file_stem()].map(|name| name.and_then(OsStr::to_str))
@@ -201,7 +191,7 @@ impl Program {
 }
 
 /// The ring's code in a language.
-pub(super) fn library(spec: &Spec, language: CodeLanguage) -> Option<Library> {
+pub(crate) fn library(spec: &Spec, language: CodeLanguage) -> Option<Library> {
     RING.get(language as usize).copied().filter(|_| spec.mechanism == "shm-ring")
 }
 
@@ -210,9 +200,9 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     let mut conditions = vec![
         if question.between() == Between::Threads { "threads" } else { "fork" },
         if question.pattern == Pattern::Stream { "stream" } else { "reply" },
-        if question.message.0 > PIECE_BYTES { "pieces" } else { "whole" },
+        if question.message_bytes > PIECE_BYTES { "pieces" } else { "whole" },
     ];
-    conditions.extend(question.rate_per_s().map(|_| "paced"));
+    conditions.extend(question.rate_per_s.map(|_| "paced"));
     conditions.extend(spec.options.contains_key("size").then_some("size"));
     conditions.extend(spins(spec).then_some("spin"));
     // The ends meet at a name that the program must remove.
@@ -225,26 +215,26 @@ fn conditions(spec: &Spec, question: &Question) -> Vec<&'static str> {
     conditions
 }
 
-pub(super) fn spins(spec: &Spec) -> bool {
+pub(crate) fn spins(spec: &Spec) -> bool {
     spec.options.get("wait").and_then(Option::as_deref) == Some("spin")
 }
 
 /// The marks in templates, and their values.
-fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) -> Values {
+fn values(spec: &Spec, language: CodeLanguage, question: &Question) -> Values {
     const PAGE_BYTES: u64 = 4096;
     const LINE_BYTES: u64 = 64;
-    let bytes = question.message.0;
+    let bytes = question.message_bytes;
     let is_stream = question.pattern == Pattern::Stream;
     let (first, second) = if is_stream { ("sender", "receiver") } else { ("client", "server") };
-    let way = if is_stream { "one way" } else { "there and back" };
     let second_end = match question.between() {
         Between::Processes => "if it were a separate program, NAME would be its argument",
         Between::ParentChild | Between::Threads => "the other end",
     };
     let size = spec.options.get("size").cloned().flatten().and_then(|size| model::parse_size(&size).ok());
     let title = format!(
-        "{spec}: messages of {}, {way}, {}. Written by `hosepipe recommend`.",
-        report::words::count(bytes as usize, "byte"),
+        "{spec}: messages of {}, {}, {}. Written by `hosepipe recommend`.",
+        question.message_size(),
+        question.pattern.way(),
         if question.between() == Between::ParentChild {
             "between parent and child".to_owned()
         } else {
@@ -252,15 +242,15 @@ fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) 
         }
     );
     let piece = bytes.min(PIECE_BYTES);
-    let rate = question.rate_per_s();
+    let rate = question.rate_per_s;
     // A rate follows COUNT.
     let with_rate = |text: String| if rate.is_some() { text } else { String::new() };
-    let what = if is_stream { "message" } else { "round trip" };
+    let what = question.pattern.unit();
     vec![
         ("{title}", title),
         ("{bytes}", bytes.to_string()),
         ("{align}", if bytes >= PIECE_BYTES { PAGE_BYTES } else { LINE_BYTES }.to_string()),
-        ("{NAME}", name.to_owned()),
+        ("{NAME}", meeting(&spec.mechanism).to_owned()),
         ("{FIRST}", first.to_uppercase()),
         ("{SECOND}", second.to_uppercase()),
         ("{first}", first.to_owned()),
@@ -290,7 +280,7 @@ fn values(spec: &Spec, language: CodeLanguage, name: &str, question: &Question) 
 }
 
 /// The COUNT of the command in a program's first comment: at a rate a run of five seconds.
-pub(super) fn count_to_try(is_slow: bool, rate: Option<u32>) -> u64 {
+pub(crate) fn count_to_try(is_slow: bool, rate: Option<u32>) -> u64 {
     let fast = if is_slow { 100_000 } else { 1_000_000 };
     rate.map_or(fast, |rate| (5 * u64::from(rate)).min(fast))
 }
@@ -302,11 +292,11 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::ByteSize;
+    use stats::Demand;
     use stats::choice::SIMPLEST_FIRST;
 
-    use super::super::languages::Code;
     use super::*;
+    use crate::languages::Code;
 
     #[test]
     fn every_spec_that_can_be_recommended_has_programs() {
@@ -315,21 +305,21 @@ mod tests {
         {
             let spec: Spec = spec.parse().expect("a spec");
             assert!(mechanism::resolve(&spec).is_ok(), "{spec}");
-            for (pattern, between, messages_per_second) in [
+            for (pattern, between, rate_per_s) in [
                 (Pattern::Stream, Between::Processes, None),
                 (Pattern::RequestReply, Between::Threads, None),
-                (Pattern::Stream, Between::Threads, Some(1000.0)),
-                (Pattern::RequestReply, Between::Processes, Some(1000.0)),
+                (Pattern::Stream, Between::Threads, Some(1000)),
+                (Pattern::RequestReply, Between::Processes, Some(1000)),
             ] {
                 let question = Question {
-                    message: ByteSize(200),
+                    message_bytes: 200,
                     pattern,
                     between: Some(between),
                     senders: 1,
                     receivers: 1,
                     share: None,
-                    messages_per_second,
-                    cpu_budget: None,
+                    rate_per_s,
+                    demand: Demand::default(),
                     must: vec![],
                     code: Code { sender: *language, receiver: None },
                 };
@@ -337,11 +327,11 @@ mod tests {
                 let text = program.text();
                 let own =
                     text.lines().count() - program.library.map_or(0, |library| library.text.lines().count());
-                assert_eq!(text.contains("RATE"), messages_per_second.is_some(), "{spec} in {language}");
+                assert_eq!(text.contains("RATE"), rate_per_s.is_some(), "{spec} in {language}");
                 assert!(own <= 180 && !text.contains(['@', '\t']), "{spec} in {language}:\n{text}");
                 // The ring has braces of its own.
                 let beside = program.text_beside_library();
-                let mut values = values(&spec, *language, "", &question).into_iter();
+                let mut values = values(&spec, *language, &question).into_iter();
                 assert_eq!(values.find(|(mark, _)| beside.contains(mark)), None, "{spec} in {language}");
                 assert_eq!(beside == text, program.library.is_none());
             }

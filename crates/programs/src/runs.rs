@@ -11,9 +11,8 @@ use process::{
     Capture, Captured, Child, Cleaner, Mark, Pinned, QueueName, TemporaryPath, TemporaryQueue, wait_for_all,
 };
 
-use super::program::{Program, Role};
-use super::question::{Pattern, Question, Share};
-use crate::signals::StopRequest;
+use crate::program::{Program, Role};
+use crate::question::{Pattern, Question, Share};
 
 /// Messages of the first run that is timed.
 const FIRST_MESSAGES: u64 = 100;
@@ -27,19 +26,19 @@ const PACED_MIN: u64 = 5;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Compiles programs in a folder, and runs them there.
-pub(super) struct ProgramRunner<'a> {
-    pub(super) cleaner: &'a Cleaner,
-    pub(super) folder: &'a Path,
+pub(crate) struct ProgramRunner<'a> {
+    pub(crate) cleaner: &'a Cleaner,
+    pub(crate) folder: &'a Path,
     /// The CPUs that programs may use; empty: all.
-    pub(super) cpus: &'a [u32],
+    pub(crate) cpus: &'a [u32],
     /// Whether the user wants to stop: then every run fails.
-    pub(super) stop: &'a StopRequest,
+    pub(crate) is_stopped: &'a dyn Fn() -> bool,
     /// The rate of the messages, and the number of ends.
-    pub(super) question: &'a Question,
+    pub(crate) question: &'a Question,
 }
 
 /// The compiled programs of a mechanism.
-pub(super) struct CompiledProgram<'a> {
+pub(crate) struct CompiledProgram<'a> {
     runner: &'a ProgramRunner<'a>,
     /// Where they are, and run.
     folder: PathBuf,
@@ -70,11 +69,11 @@ fn free_ports(number: u32) -> io::Result<u16> {
 }
 
 /// Time per message as the programs report it, and CPU time of the whole run, in nanoseconds.
-pub(super) struct ProgramRun {
-    pub(super) time_ns: f64,
-    pub(super) cpu_ns: u64,
+pub(crate) struct ProgramRun {
+    pub(crate) time_ns: f64,
+    pub(crate) cpu_ns: u64,
     /// Messages of all senders.
-    pub(super) messages: u64,
+    pub(crate) messages: u64,
 }
 
 /// What a program printed at its end.
@@ -103,7 +102,7 @@ impl<'a> ProgramRunner<'a> {
     ///
     /// # Errors
     /// The message of a compiler, or of the system.
-    pub(super) fn compile(
+    pub(crate) fn compile(
         &'a self,
         number: usize,
         spec: &Spec,
@@ -176,7 +175,7 @@ impl<'a> ProgramRunner<'a> {
         let failed = |child: &Child<'_>| child.ended().is_some_and(|ended| !ended.status.success());
         let program = &commands[0][0];
         wait_for_all(&mut children, &failed, &mut || match began.elapsed() > LIMIT {
-            _ if self.stop.is_set() => Err(io::Error::other("stopped")),
+            _ if (self.is_stopped)() => Err(io::Error::other("stopped")),
             true => Err(io::Error::other(format!("`{program}` did not end within {} s", LIMIT.as_secs()))),
             false => Ok(()),
         })?;
@@ -221,7 +220,7 @@ impl CompiledProgram<'_> {
     ///
     /// # Errors
     /// The program failed, or took too long, or the user wants to stop.
-    pub(super) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
+    pub(crate) fn run(&self, messages: u64) -> io::Result<ProgramRun> {
         let executed = self.runner.execute(&self.folder, &self.command_lines(messages), self.runner.cpus);
         if executed.is_err() {
             // A killed program leaves its queues behind; its memory and files are removed with this value and the folder.
@@ -232,6 +231,11 @@ impl CompiledProgram<'_> {
         let printed: Vec<Printed> = self.started().zip(&outputs).map(read).collect::<io::Result<_>>()?;
         let messages = self.per_sender(messages) * u64::from(self.senders());
         Ok(ProgramRun { time_ns: self.time_ns(&printed, messages)?, cpu_ns, messages })
+    }
+
+    /// Whether the user wants to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        (self.runner.is_stopped)()
     }
 
     fn senders(&self) -> u32 {
@@ -292,7 +296,7 @@ impl CompiledProgram<'_> {
         }
         // A client waits for each reply; one way the last to be ready decides, and with a rate the sender.
         let role = match question.pattern {
-            Pattern::Stream if question.rate_per_s().is_none() => Role::Receiver,
+            Pattern::Stream if question.rate_per_s.is_none() => Role::Receiver,
             _ => Role::Sender,
         };
         let whole_ns = of(role).map(|one| one.time_ns * one.messages as f64);
@@ -303,9 +307,9 @@ impl CompiledProgram<'_> {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub(super) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
+    pub(crate) fn messages_for(&self, run_time: Duration) -> io::Result<u64> {
         let time_ns = |messages| Ok(self.run(messages)?.time_ns);
-        match self.runner.question.rate_per_s() {
+        match self.runner.question.rate_per_s {
             Some(rate) => paced_messages_for(run_time, f64::from(rate), time_ns),
             None => messages_for(run_time, time_ns),
         }

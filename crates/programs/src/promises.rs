@@ -5,19 +5,19 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::question::Must;
+use crate::question::Must;
 
 /// What one word of `--must` asks for, and how a mechanism is called that does not do it.
 #[derive(Debug, Deserialize)]
-pub(super) struct MustText {
-    pub(super) asks: String,
-    pub(super) lacks: String,
+pub struct MustText {
+    pub asks: String,
+    pub lacks: String,
 }
 
 /// How several senders reach one receiver, or several receivers compete for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Sharing {
+pub enum Sharing {
     /// All use one queue.
     Shared,
     /// Each sender has a connection.
@@ -30,37 +30,37 @@ pub(super) enum Sharing {
 
 /// What the two programs promise with a mechanism between them.
 #[derive(Debug, Deserialize)]
-pub(super) struct Promises {
-    pub(super) name: String,
+pub struct Promises {
+    pub name: String,
     keeps: Vec<String>,
     /// Largest message that stays whole where several ends share the link, or an end dies.
-    pub(super) atomic_bytes: Option<u64>,
-    pub(super) many_senders: Sharing,
-    pub(super) many_receivers: Sharing,
+    pub atomic_bytes: Option<u64>,
+    pub many_senders: Sharing,
+    pub many_receivers: Sharing,
     /// Which messages arrive whole.
-    pub(super) whole: String,
-    pub(super) order: String,
+    pub whole: String,
+    pub order: String,
     /// Whether receivers that compete get equal shares.
-    pub(super) fair: String,
+    pub fair: String,
     /// What happens if messages are not read.
-    pub(super) full: String,
+    pub full: String,
     /// What a slow receiver does to the others that compete.
-    pub(super) slow: String,
+    pub slow: String,
 }
 
 impl Promises {
     /// Those of a mechanism; `None` if there is no pair of programs with it.
-    pub(super) fn of(mechanism: &str) -> Option<&'static Self> {
+    pub fn of(mechanism: &str) -> Option<&'static Self> {
         TABLE.mechanism.iter().find(|one| one.name == mechanism)
     }
 
-    pub(super) fn keeps(&self, must: Must) -> bool {
+    pub(crate) fn keeps(&self, must: Must) -> bool {
         self.keeps.iter().any(|word| word == must.word())
     }
 }
 
 impl Must {
-    pub(super) fn text(self) -> &'static MustText {
+    pub fn text(self) -> &'static MustText {
         &TABLE.must[self.word()]
     }
 }

@@ -1,1 +1,0 @@
-../../../../../../ring/rust/src/protocol.rs

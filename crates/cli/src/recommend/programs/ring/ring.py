@@ -1,1 +1,0 @@
-../../../../../../ring/python/ring.py

@@ -1,0 +1,1 @@
+../../../ring/python/ring.py
