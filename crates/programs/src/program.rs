@@ -71,10 +71,15 @@ const RING: [Library; 3] = [
     Library {
         file: "ring.rs",
         text: concat!(
+            "mod protocol {\n",
             include_str!("../ring/protocol.rs"),
-            "\npub mod linux {\n",
+            "}\nmod receiver {\n",
+            include_str!("../ring/receiver.rs"),
+            "}\nmod sender {\n",
+            include_str!("../ring/sender.rs"),
+            "}\npub mod linux {\n",
             include_str!("../ring/linux.rs"),
-            "}\n"
+            "}\n\npub use protocol::*;\npub use receiver::*;\npub use sender::*;\n",
         ),
     },
     Library { file: "ring.py", text: include_str!("../ring/ring.py") },

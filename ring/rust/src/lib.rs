@@ -15,8 +15,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! `protocol` knows no operating system: `no_std`, without the feature `std`. It takes its atomics from `std`, which is `core` there, and
-//! the model checker in `tests/orders.rs`.
+//! All but `linux` knows no operating system: `no_std`, without the feature `std`. It takes its atomics from `std`, which is `core` there,
+//! and the model checker in `tests/orders.rs`.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![allow(unsafe_code)]
 
@@ -26,5 +26,9 @@ extern crate core as std;
 #[cfg(feature = "std")]
 pub mod linux;
 mod protocol;
+mod receiver;
+mod sender;
 
 pub use protocol::*;
+pub use receiver::*;
+pub use sender::*;

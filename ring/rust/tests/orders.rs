@@ -15,9 +15,17 @@ use real_std::sync::atomic::AtomicBool;
 
 #[path = "../src/protocol.rs"]
 #[allow(dead_code, unreachable_pub, unsafe_code)]
-mod ring;
+mod protocol;
+#[path = "../src/receiver.rs"]
+#[allow(dead_code, unreachable_pub, unsafe_code)]
+mod receiver;
+#[path = "../src/sender.rs"]
+#[allow(dead_code, unreachable_pub, unsafe_code)]
+mod sender;
 
-use ring::{Error, Head, Port, Receiver, Sender, Sleeper};
+use protocol::{Error, Head, Port, Sleeper};
+use receiver::Receiver;
+use sender::Sender;
 use sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub mod hint {

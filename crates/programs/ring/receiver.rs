@@ -1,0 +1,1 @@
+../../../ring/rust/src/receiver.rs
