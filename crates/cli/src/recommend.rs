@@ -145,7 +145,8 @@ pub(crate) fn run(args: &RecommendArgs) -> anyhow::Result<ExitCode> {
         // At a rate `bench` takes the time that its trials need.
         let time = question.rate_per_s.is_none().then(|| time_for_loops(args, question));
         let proof = command_line(&ask(args, question, specs, time), place);
-        let build_and_time = (sources.len() > 1).then(|| folder::build_and_time(&sources, question));
+        let of_pair = taken.filter(|_| sources.len() > 1);
+        let build_and_time = of_pair.map(|spec| folder::build_and_time(&sources, spec, question));
         let mut text = answer.document(&proof, build_and_time).terminal(&terminal::style());
         if args.code_to.is_none() {
             text.extend(sources.iter().map(|one| printed(one, sources.len())));

@@ -131,13 +131,13 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
 }
 
 /// The COUNT to try, of a sender and of a receiver.
-pub(crate) fn counts(question: &Question) -> [u64; 2] {
-    let count = count_to_try(question.code.is_slow(), question.rate_per_s);
+pub(crate) fn counts(spec: &Spec, question: &Question) -> [u64; 2] {
+    let count = count_to_try(spec, question.code.is_slow(), question.rate_per_s);
     [count, question.receiver_count(count)]
 }
 
 /// Where the two ends meet if nothing else is typed.
-fn meeting(spec: &Spec, question: &Question) -> &'static str {
+pub(crate) fn meeting(spec: &Spec, question: &Question) -> &'static str {
     match spec.mechanism.as_str() {
         // The folder that two containers share is the one in which the programs are.
         "shm-ring" if !question.must.contains(&Must::Containers) => "/dev/shm/hosepipe-example",
@@ -155,7 +155,7 @@ fn values(spec: &Spec, question: &Question, program: &Program) -> Values {
     };
     let rate = question.sender_rate_per_s().unwrap_or_default();
     let (compile, run) = program.commands();
-    let count = counts(question)[usize::from(program.role == Role::Receiver)];
+    let count = counts(spec, question)[usize::from(program.role == Role::Receiver)];
     let command = [compile, run].into_iter().filter(|words| !words.is_empty()).map(|words| words.join(" "));
     let command = format!("{} {count}", command.collect::<Vec<_>>().join(" && "));
     vec![

@@ -262,7 +262,7 @@ fn values(spec: &Spec, language: CodeLanguage, question: &Question) -> Values {
         ("{second}", second.to_owned()),
         ("{second_end}", second_end.to_owned()),
         ("{what}", what.to_owned()),
-        ("{count}", count_to_try(language.facts().is_slow, rate).to_string()),
+        ("{count}", count_to_try(spec, language.facts().is_slow, rate).to_string()),
         ("{rate}", rate.map_or_else(String::new, |rate| rate.to_string())),
         (
             "{rate_argument}",
@@ -284,9 +284,14 @@ fn values(spec: &Spec, language: CodeLanguage, question: &Question) -> Values {
     ]
 }
 
-/// The COUNT of the command in a program's first comment: at a rate a run of five seconds.
-pub(crate) fn count_to_try(is_slow: bool, rate: Option<u32>) -> u64 {
-    let fast = if is_slow { 100_000 } else { 1_000_000 };
+/// The COUNT of the command in a program's first comment: at a rate a run of five seconds. Messages that are put on the disk take
+/// milliseconds each.
+pub(crate) fn count_to_try(spec: &Spec, is_slow: bool, rate: Option<u32>) -> u64 {
+    let fast = match spec.mechanism.as_str() {
+        "file" => 1_000,
+        _ if is_slow => 100_000,
+        _ => 1_000_000,
+    };
     rate.map_or(fast, |rate| (5 * u64::from(rate)).min(fast))
 }
 

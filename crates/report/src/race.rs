@@ -6,7 +6,7 @@ use stats::race::SAME_TIMES;
 use stats::{Against, Choice, Demand, RankedCase, trials_by_cpus};
 
 use crate::limits::{FACTOR_MIN, NAMES_MAX};
-use crate::lists::{first_if_any, first_names};
+use crate::lists::{first_if_any, first_names, joined_if_any};
 use crate::numbers;
 use crate::words::count;
 
@@ -64,13 +64,23 @@ impl RaceWords<'_> {
         }
     }
 
-    /// "not told apart: `fifo` (0.94 to 1.38 times the cost), `tcp` (0.90 to 1.40 times the cost)", compared with the leader; `None` if no
-    /// other one is left.
+    /// "not told apart: `fifo` (0.94 to 1.38 times the cost), `tcp` (0.90 to 1.40 times the cost)", compared with the leader, and before it
+    /// "dearer in each round: `file` (36 times the cost)", of which more rounds would not tell another thing; `None` if no other one is left.
     pub fn not_told_apart(&self) -> Option<String> {
-        let open = self.open().map(|one| format!("{} ({})", self.name(one.at), range(one)));
+        let (dearer, open): (Vec<&Against>, Vec<&Against>) =
+            self.open().partition(|one| one.is_dearer_in_each());
         let is_leader = self.leader().is_some_and(|one| one.at == self.taken);
         let also = if is_leader { "" } else { "also " };
-        Some(format!("{also}not told apart: {}", first_if_any(open, NAMES_MAX, ", ")?))
+        let list = |what: &str, some: Vec<&Against>, factor: fn(&Against) -> String| {
+            let names = some.into_iter().map(|one| format!("{} ({})", self.name(one.at), factor(one)));
+            Some(format!("{what}: {}", first_if_any(names, NAMES_MAX, ", ")?))
+        };
+        let typical = |one: &Against| format!("{} times the cost", times(one.factor.median));
+        let lists = [
+            list("dearer in each round", dearer, typical),
+            list(&format!("{also}not told apart"), open, range),
+        ];
+        joined_if_any(lists.into_iter().flatten(), "; ")
     }
 
     /// How much more the next one costs: its name, and "costs 1.90 times as much in time and CPU (at least 1.72; 1.80 times in total)".

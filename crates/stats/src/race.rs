@@ -29,6 +29,9 @@ const ROUNDS_MAX: usize = 5_000;
 /// The cost of an entrant in each round, by the round's number; less is better.
 pub type RoundCosts = BTreeMap<u32, f64>;
 
+/// What costs more in each round, and typically this many times as much, is said to be dearer in each round.
+const CLEAR_TIMES: f64 = 2.0;
+
 /// How the costs of an entrant compare with those of the leader, in the rounds that both have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Against {
@@ -51,6 +54,11 @@ impl Against {
     /// Whether both surely count as costing the same.
     pub fn is_same(&self) -> bool {
         self.factor.high <= SAME_TIMES
+    }
+
+    /// Whether it cost more in each of several rounds, and in the median one twice as much or more. Few rounds do not make it certain.
+    pub fn is_dearer_in_each(&self) -> bool {
+        self.rounds > 1 && self.rounds_dearer == self.rounds && self.factor.median >= CLEAR_TIMES
     }
 
     /// Whether the lower bound is near enough to the median for more rounds to add little.

@@ -289,7 +289,8 @@ impl Answer<'_> {
         if rate.is_none() {
             sheet.add(col("time + CPU").short("cost").drop(4), |one| ns(cost(one)?.ranking_ns.median));
         }
-        sheet.add(col(interval).drop(2), |one| {
+        // Not without the figure that it is of.
+        sheet.add(col(interval).drop(5), |one| {
             let cost = cost(one)?.ranking_ns;
             Some(Unit::Ns.of(cost.low).and(" to ", Unit::Ns.of(cost.high)))
         });
@@ -301,7 +302,7 @@ impl Answer<'_> {
             Some(Unit::Times.of(median(&paired_ratios(&case.samples, &taken.samples, cost))?))
         });
         if has_programs {
-            sheet.add(col("loop of bench").short("loop").drop(5), |one| {
+            sheet.add(col("loop of bench").short("loop").drop(6), |one| {
                 let own = one.cost?;
                 ns(if rate.is_some() { own.cpu_ns.median } else { own.time_ns.median })
             });
@@ -351,9 +352,13 @@ impl Answer<'_> {
     fn defeat(&self, choice: &Choice, own: &RankedCase) -> &'static str {
         if own.may_be_taken {
             "as good, not as simple"
-        } else if choice.standing.first.iter().any(|one| one.at == own.at) {
+        } else if let Some(open) = choice.standing.first.iter().find(|one| one.at == own.at) {
             let has_few = own.cost.is_some_and(|cost| cost.has_few_trials());
-            if has_few { "too few runs" } else { "not told apart" }
+            match (open.is_dearer_in_each(), has_few) {
+                (true, _) => "dearer in each run",
+                (_, true) => "too few runs",
+                _ => "not told apart",
+            }
         } else if self.question.demand.messages_per_s.is_some() {
             "more CPU"
         } else {
