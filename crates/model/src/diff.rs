@@ -172,10 +172,15 @@ impl CaseChange {
         !self.control && (self.kind == ChangeKind::Failed || slower)
     }
 
-    /// The factor by which it became faster, or else slower, if the new figures are this multiple of the old ones.
+    /// How many times as fast it became if `direction` is [`ChangeKind::Faster`], else how many times as slow. `ratio` is new / old.
     fn factor(&self, ratio: f64, direction: ChangeKind) -> f64 {
         let is_inverse = self.figure.larger_is_better() != (direction == ChangeKind::Faster);
         if is_inverse { 1.0 / ratio } else { ratio }
+    }
+
+    /// The smallest factor in its interval, in the direction in which it changed; `None` without an interval.
+    fn least_factor(&self) -> Option<f64> {
+        Some(self.factor(self.low?, self.kind).min(self.factor(self.high?, self.kind)))
     }
 
     /// Whether the whole interval is beyond a share, up or down. An interval may reach just beyond "no change" although a change was
@@ -230,16 +235,17 @@ impl DiffRecord {
         if !change.is_beyond(Some(margin)) || self.loads_differ() {
             return true;
         }
+        change.least_factor().is_none_or(|least| least <= self.machine_factor(change, margin))
+    }
+
+    /// The largest factor between two runs of one program that this change may have without a change of the program: that of a floor or a
+    /// ceiling in the same direction, and of a 99th percentile at least its own margin. `margin_percent` is that of other figures.
+    fn machine_factor(&self, change: &CaseChange, margin_percent: f64) -> f64 {
         let is_tail = change.figure == DiffFigure::RoundTripP99;
-        let by_chance = if is_tail { 1.0 + margin * TAIL_MARGINS / 100.0 } else { 1.0 };
-        let controls = self.moved_controls();
-        let needed = controls
-            .filter_map(|control| Some(control.factor(control.ratio?, change.kind)))
-            .fold(by_chance, f64::max);
-        let bounds = change.low.zip(change.high);
-        let least =
-            bounds.map(|(low, high)| change.factor(low, change.kind).min(change.factor(high, change.kind)));
-        least.is_none_or(|least| least <= needed)
+        let tail_factor = if is_tail { 1.0 + margin_percent * TAIL_MARGINS / 100.0 } else { 1.0 };
+        let control_factors =
+            self.moved_controls().filter_map(|control| Some(control.factor(control.ratio?, change.kind)));
+        control_factors.fold(tail_factor, f64::max)
     }
 
     /// The floors and ceilings that changed: the machine was in another state.

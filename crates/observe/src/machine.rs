@@ -40,40 +40,49 @@ impl Machine {
         before: &[Topology],
         mark_ns: u64,
     ) -> Vec<Topology> {
-        let outdated = std::mem::take(&mut self.outdated);
-        let active = sampler.sample_known();
-        for (pid, ended) in self.census.update(&active, &outdated) {
-            let is_sampled =
-                sampler.forget(pid, Some(ended.parent), are_one_stage(before, pid, ended.parent));
-            if let (false, Some(parent)) = (is_sampled, sampler.processes.get_mut(&ended.parent)) {
-                // It was not sampled, and existed before the mark: the bytes that it has moved are not known.
-                parent.at_most |= ended.after_ns.is_none_or(|ns| ns < mark_ns);
-            }
-        }
+        self.forget_ended(sampler, before, mark_ns);
         let mut holders = self.holders();
         self.sample_processes(sampler, &mut holders, mark_ns);
         sampler.end_round();
-        for holder in &mut holders {
-            let Some(process) = sampler.processes.get_mut(&holder.pid) else { continue };
-            if let Some(files) = self.census.files(holder.pid) {
-                process.waits.iter_mut().for_each(|waits| resolve(waits, files));
-            }
-            holder.waits_for_children = process.waits.contains(&Blocked::Children);
-            let fds = process
-                .waits
-                .iter()
-                .flat_map(|waits| if let Blocked::On(fds) = waits { &fds[..] } else { &[] });
-            let is_awaited = |(side, held): &(&Side, &Vec<i32>)| {
-                let is_it = |it: &WatchedFd| if side.writes { it.writes } else { it.reads };
-                fds.clone().any(|watched| is_it(watched) && held.contains(&watched.fd))
-            };
-            holder.awaited = holder.sides.iter().filter(is_awaited).map(|(side, _)| *side).collect();
-        }
+        self.note_waits(sampler, &mut holders);
         let mut chains = chains_of(&holders, &self.census.parents());
         for link in chains.iter_mut().flat_map(|chain| &mut chain.links) {
             link.fill = self.fill_source(link);
         }
         chains
+    }
+
+    /// Forgets the processes that have ended. A parent now has the counters of a child that it has waited for (proc_pid_io(5)), so that its
+    /// rates are upper bounds if it is not known what that child had moved before the mark.
+    fn forget_ended(&mut self, sampler: &mut Sampler, before: &[Topology], mark_ns: u64) {
+        let outdated = std::mem::take(&mut self.outdated);
+        let active = sampler.sample_known();
+        for (pid, ended) in self.census.update(&active, &outdated) {
+            let was_sampled =
+                sampler.forget(pid, Some(ended.parent), are_one_stage(before, pid, ended.parent));
+            let existed_before_mark = ended.after_ns.is_none_or(|ns| ns < mark_ns);
+            if !was_sampled && let Some(parent) = sampler.processes.get_mut(&ended.parent) {
+                parent.at_most |= existed_before_mark;
+            }
+        }
+    }
+
+    /// Notes in each holder the sides for which one of its threads waits, and whether one waits for a child.
+    fn note_waits(&self, sampler: &mut Sampler, holders: &mut [Holder]) {
+        for holder in holders {
+            let Some(process) = sampler.processes.get_mut(&holder.pid) else { continue };
+            if let Some(files) = self.census.files(holder.pid) {
+                process.waits.iter_mut().for_each(|waits| resolve(waits, files));
+            }
+            holder.waits_for_children = process.waits.contains(&Blocked::Children);
+            for watched in process.waits.iter().flat_map(Blocked::watched_fds) {
+                let is_awaited = |(side, held): &(&Side, &Vec<i32>)| {
+                    let is_watched = if side.writes { watched.writes } else { watched.reads };
+                    is_watched && held.contains(&watched.fd)
+                };
+                holder.awaited.extend(holder.sides.iter().filter(is_awaited).map(|(side, _)| *side));
+            }
+        }
     }
 
     /// The sides of links that each process has open, without the links of this process and the pipes of jobservers.

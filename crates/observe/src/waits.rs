@@ -45,6 +45,13 @@ pub enum Blocked {
     Other,
 }
 
+impl Blocked {
+    /// The descriptors for which it waits; empty if it waits for something else, or they are not known.
+    pub(crate) fn watched_fds(&self) -> &[WatchedFd] {
+        if let Self::On(fds) = self { fds } else { &[] }
+    }
+}
+
 /// What a thread, or the first thread of a process, waits for, by its folder in /proc; `None` if it has ended, or this user may not inspect it
 /// (ptrace(2), "ptrace access mode checking").
 pub fn at(pid: i32, folder: &str) -> Option<Blocked> {

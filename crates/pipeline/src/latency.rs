@@ -101,7 +101,8 @@ fn between(entry: &Stamps, exit: &Stamps) -> Option<Delays> {
     let by_position =
         || matched(&entry.by_position, &exit.by_position).map(|times| (Matched::Position, times));
     let by_block = || {
-        // A block that was not kept came shortly after one that was: within the spacing, and those before it, together at most twice that.
+        // A block was left out because it came within the spacing of one that was kept. That one may have been left out later in the
+        // same way, when the spacing was at least doubled: the spacings add up to at most twice the last one.
         let not_kept_ns = 2 * exit.spacing_ns;
         let bound_ns = |at_ns: &u64| {
             let next = exit.blocks_ns.partition_point(|out| out < at_ns);

@@ -1,6 +1,6 @@
 //! What a trial leaves to the next one: whether the trials of a case differ by the case that ran before them in their round.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use model::{CaseRecord, Sample};
 
@@ -22,43 +22,52 @@ pub struct CarryOver {
     pub shift: Shift,
 }
 
+/// A case, the index of one that ran right before it in some rounds, and the figures of its trials in those rounds and in the others.
+struct Pair {
+    case: usize,
+    after: usize,
+    others: Vec<f64>,
+    right_after: Vec<f64>,
+}
+
 /// All that are surely found (95 % for all together) and differ by a tenth or more. `figure` is positive.
 pub fn carry_over(
     cases: &[&CaseRecord],
     figure: impl Fn(&CaseRecord, &Sample) -> Option<f64>,
 ) -> Vec<CarryOver> {
-    let trials =
-        cases.iter().enumerate().flat_map(|(at, case)| case.samples.iter().map(move |one| (at, one)));
-    let at_place: HashMap<(u32, u32), usize> =
-        trials.filter_map(|(at, sample)| Some(((sample.round, sample.place?), at))).collect();
+    let mut case_at: HashMap<(u32, u32), usize> = HashMap::new();
+    for (case, record) in cases.iter().enumerate() {
+        let places = record.samples.iter().filter_map(|sample| Some((sample.round, sample.place?)));
+        case_at.extend(places.map(|round_and_place| (round_and_place, case)));
+    }
     // The case whose trial ran right before this sample's, in the same round.
-    let before = |sample: &Sample| at_place.get(&(sample.round, sample.place?.checked_sub(1)?)).copied();
+    let before = |sample: &Sample| case_at.get(&(sample.round, sample.place?.checked_sub(1)?)).copied();
     let mut pairs = Vec::new();
-    for (at, case) in cases.iter().enumerate() {
-        let mut trials_after: BTreeMap<usize, Vec<&Sample>> = BTreeMap::new();
-        for sample in &case.samples {
-            before(sample).into_iter().for_each(|after| trials_after.entry(after).or_default().push(sample));
-        }
-        let is_enough =
-            |trials: &Vec<&Sample>| trials.len().min(case.samples.len() - trials.len()) >= TRIALS_MIN;
-        trials_after.retain(|_, trials| is_enough(trials));
-        for after in trials_after.into_keys() {
-            let figures = |is_after: bool| -> Vec<f64> {
-                let samples =
-                    case.samples.iter().filter(|sample| (before(sample) == Some(after)) == is_after);
-                samples.filter_map(|sample| figure(case, sample)).filter(|value| *value > 0.0).collect()
+    for (case, record) in cases.iter().enumerate() {
+        let predecessors: BTreeSet<usize> = record.samples.iter().filter_map(before).collect();
+        for after in predecessors {
+            let (right_after, others): (Vec<&Sample>, Vec<&Sample>) =
+                record.samples.iter().partition(|sample| before(sample) == Some(after));
+            if right_after.len().min(others.len()) < TRIALS_MIN {
+                continue;
+            }
+            let figures = |samples: Vec<&Sample>| -> Vec<f64> {
+                let all = samples.into_iter().filter_map(|sample| figure(record, sample));
+                all.filter(|value| *value > 0.0).collect()
             };
-            pairs.push((at, after, figures(false), figures(true)));
+            pairs.push(Pair { case, after, others: figures(others), right_after: figures(right_after) });
         }
     }
-    let sides: Vec<BothSides> =
-        pairs.iter().map(|(.., old, new)| BothSides { old, new, paired: false }).collect();
+    let sides: Vec<BothSides<'_>> = pairs
+        .iter()
+        .map(|pair| BothSides { old: &pair.others, new: &pair.right_after, paired: false })
+        .collect();
     let found = shifts(&sides, 1);
     let is_large = |shift: &Shift| shift.is_found() && shift.ratio.max(1.0 / shift.ratio) >= FACTOR_MIN;
-    let carried_over = pairs.iter().zip(found).filter_map(|((case, after, ..), shift)| {
-        Some(CarryOver { case: *case, after: *after, shift: shift.filter(is_large)? })
+    let large = pairs.iter().zip(found).filter_map(|(pair, shift)| {
+        Some(CarryOver { case: pair.case, after: pair.after, shift: shift.filter(is_large)? })
     });
-    carried_over.collect()
+    large.collect()
 }
 
 #[cfg(test)]

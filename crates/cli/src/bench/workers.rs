@@ -102,6 +102,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     check_sizes(args, over_pipes)?;
     let peers = typed.split(',').any(|word| word.trim() == worker::PEERS);
     let cells = cells(args, peers)?;
+    let own_cells = if peers { &cells[..] } else { &[] };
     if args.dry_run {
         terminal::print(&dry_run(args, &choices, &cells)?)?;
         return Ok(None);
@@ -116,15 +117,16 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<Option<(BenchRecord, StopR
     let mut progress = BenchProgress::new(Until::Planned);
     let mut workers = cache.workers(&choices, &mut progress, &|| stop.is_set());
     workers.extend(args.workers.worker.iter().map(|path| Worker::from(Program::of_path(path))));
-    let plan = plan(args, if peers { &cells } else { &[] }, &cells)?;
+    let plan = plan(args, own_cells, &cells)?;
     let rows = worker::worker_rows(pairs(args, &workers, &cells), amount(args, &cells), plan.seed)?;
     let cleaner = peers.then(mechanism::start_cleaner).transpose();
     let _cleaner = cleaner.context("cannot start the process that cleans up after us")?;
     let mut outcome = engine::run(&plan, rows, &host::cpus(), None, &mut progress, &|| stop.is_set());
     drop(progress);
-    // hosepipe's own rows come behind those of the workers, and the memory copy is the last one.
-    let (own, with_ceiling) = (plan.cases.len(), outcome.cases.len());
-    outcome.cases[..with_ceiling - 1].rotate_left(own);
+    // The engine returns hosepipe's own cases, those of the workers, and the memory copy. In the record the workers come first.
+    if let Some((_memory_copy, cases)) = outcome.cases.split_last_mut() {
+        cases.rotate_left(plan.cases.len());
+    }
 
     let settings = Settings {
         seed: plan.seed,
@@ -150,12 +152,16 @@ fn matrix_variants<'a>(choices: &[LanguageVariant<'a>], typed: &str) -> Vec<Lang
     choices.iter().filter(|choice| named(choice) || tuned(choice)).copied().collect()
 }
 
-/// What the ends exchange and where they are, with their CPUs. Every worker is measured in every cell.
-type Placed = (Case, Vec<u32>);
+/// What the ends exchange, and where they are. Every worker is measured in every cell.
+struct Cell {
+    case: Case,
+    /// The CPU of each end; empty if the scheduler chooses.
+    cpus: Vec<u32>,
+}
 
 /// The cells of `--place`, `--workload` and `--block`. Default: a stream of one block size, placed by the scheduler, which is what programs
 /// get. For peers: both workloads, several block sizes, and an end on each of two CPUs, if there are two, as some of them spin.
-fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Placed>> {
+fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Cell>> {
     let cpus = host::cpus();
     let placements = match args.place {
         None if peers && host::resolve(Placement::Cross, &cpus).is_ok() => vec![Placement::Cross],
@@ -176,8 +182,9 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Placed>> {
     for placement in placements {
         let cpus = host::resolve(placement, &cpus)?;
         for &workload in &workloads {
-            let of_block = |&block_bytes: &u64| {
-                (Case { placement, workload, ..WorkerPair::over_a_pipe(block_bytes) }, cpus.clone())
+            let of_block = |&block_bytes: &u64| Cell {
+                case: Case { placement, workload, ..WorkerPair::over_a_pipe(block_bytes) },
+                cpus: cpus.clone(),
             };
             cells.extend(blocks.iter().map(of_block));
         }
@@ -185,26 +192,26 @@ fn cells(args: &BenchArgs, peers: bool) -> anyhow::Result<Vec<Placed>> {
     Ok(cells)
 }
 
-/// The rounds of the workers, with hosepipe's own mechanisms in `own_cells`: with the same bytes, check, CPUs, and number and length of
-/// trials.
-fn plan(args: &BenchArgs, own_cells: &[Placed], cells: &[Placed]) -> anyhow::Result<Plan> {
+/// The rounds of the workers in `cells`, and in `own_cells` of hosepipe's own mechanisms, with the same bytes, check, CPUs, and number and
+/// length of trials.
+fn plan(args: &BenchArgs, own_cells: &[Cell], cells: &[Cell]) -> anyhow::Result<Plan> {
     let amount = amount(args, cells).stream;
     let mut cases = Vec::new();
     for (spec, tasks) in OWN_MECHANISMS {
         let spec: Spec = spec.parse()?;
         let (mechanism, options) = mechanism::resolve(&spec)?;
         let wait = mechanism.wait(&options);
-        cases.extend(own_cells.iter().map(|(cell, _)| Case {
+        cases.extend(own_cells.iter().map(|cell| Case {
             spec: spec.clone(),
             tasks,
             wait,
             amount,
-            ..cell.clone()
+            ..cell.case.clone()
         }));
     }
     let matrix = args.workers.matrix;
     let trials = args.trials.unwrap_or(if matrix { TRIALS_OF_CELL } else { TRIALS });
-    let exchanged = |(cell, _): &Placed| (cell.workload, cell.block_bytes);
+    let exchanged = |cell: &Cell| (cell.case.workload, cell.case.block_bytes);
     let has_several = cells.iter().any(|cell| exchanged(cell) != exchanged(&cells[0]));
     let trial = if matrix || has_several { SHORT_TRIAL } else { TRIAL };
     Ok(Plan {
@@ -218,9 +225,9 @@ fn plan(args: &BenchArgs, own_cells: &[Placed], cells: &[Placed]) -> anyhow::Res
 }
 
 /// The workers of each cell: each with itself, or for a matrix each writer with each reader.
-fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Placed]) -> Vec<WorkerPair> {
+fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Cell]) -> Vec<WorkerPair> {
     let mut rows = Vec::new();
-    for (Case { placement, workload, block_bytes, .. }, cpus) in cells {
+    for Cell { case: Case { placement, workload, block_bytes, .. }, cpus } in cells {
         for writer in workers {
             let mut pairs = vec![WorkerPair::with_itself(writer.clone(), *block_bytes)];
             if args.workers.matrix {
@@ -238,8 +245,8 @@ fn pairs(args: &BenchArgs, workers: &[Worker], cells: &[Placed]) -> Vec<WorkerPa
 }
 
 /// How much each trial moves.
-fn amount(args: &BenchArgs, cells: &[Placed]) -> WorkerAmount {
-    let of_count = args.count.map(|count| count.saturating_mul(cells[0].0.block_bytes));
+fn amount(args: &BenchArgs, cells: &[Cell]) -> WorkerAmount {
+    let of_count = args.count.map(|count| count.saturating_mul(cells[0].case.block_bytes));
     match args.bytes.map(|size| size.0).or(of_count) {
         Some(bytes) => {
             WorkerAmount { stream: Amount::Bytes(bytes), warmup_bytes_max: WARMUP_BYTES.min(bytes / 4) }
@@ -249,7 +256,7 @@ fn amount(args: &BenchArgs, cells: &[Placed]) -> WorkerAmount {
 }
 
 /// The plan as text; nothing is built.
-fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Placed]) -> anyhow::Result<String> {
+fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Cell]) -> anyhow::Result<String> {
     let mut names: Vec<String> =
         choices.iter().map(|choice| format!("{} {}", choice.language.name, choice.variant.name)).collect();
     names.extend(args.workers.worker.iter().map(|path| path.display().to_string()));
@@ -262,14 +269,17 @@ fn dry_run(args: &BenchArgs, choices: &[LanguageVariant<'_>], cells: &[Placed]) 
         true => words::count(names.len() * names.len() * cells.len(), "pair"),
         false => words::count(names.len() * cells.len(), "worker"),
     };
-    let place = |(cell, cpus): &Placed| match cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",") {
-        cpus if cpus.is_empty() => cell.placement.to_string(),
-        cpus => format!("{} ({cpus})", cell.placement),
+    let place = |Cell { case, cpus }: &Cell| match cpus.as_slice() {
+        [] => case.placement.to_string(),
+        cpus => {
+            let numbers: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            format!("{} ({})", case.placement, numbers.join(","))
+        }
     };
     let mut places: Vec<String> = cells.iter().map(place).collect();
     places.dedup();
     let mut blocks: Vec<String> =
-        cells.iter().map(|cell| model::ByteSize(cell.0.block_bytes).to_string()).collect();
+        cells.iter().map(|cell| model::ByteSize(cell.case.block_bytes).to_string()).collect();
     blocks.sort();
     blocks.dedup();
     Ok(format!(

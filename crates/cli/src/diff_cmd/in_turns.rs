@@ -18,7 +18,7 @@ use crate::record;
 use crate::signals::StopRequest;
 use crate::terminal::{UsageError, usage};
 
-/// Default of `--time`: no pair begins later, once there are enough for the first test.
+/// Default of `--time`: no pair begins later, once there are enough for the first analysis.
 const BUDGET: Duration = Duration::from_secs(300);
 /// Options of `bench` that `diff` sets for each trial, as the output formats.
 const RESERVED_OPTIONS: [&str; 3] = ["trials", "seed", "dry-run"];
@@ -97,11 +97,12 @@ struct Pairing<'a> {
     programs: [&'a OsString; 2],
     bench: &'a [OsString],
     stop: &'a StopRequest,
+    /// Of the old and of the new program.
     figures: [Vec<CaseFigures>; 2],
 }
 
 impl Pairing<'_> {
-    /// Runs pairs until there are enough; returns the planned number of tests, the last one included.
+    /// Runs pairs until further ones would not change the result, or the limits are reached; returns the number of interim analyses.
     fn run_pairs(&mut self) -> anyhow::Result<u32> {
         let most = self.args.trials.unwrap_or(PAIRS_MAX as u32);
         let bar = Bar::new(u64::from(most + self.args.warmup), " {pos}/{len} {bar:20} {wide_msg} {elapsed}");
@@ -114,15 +115,18 @@ impl Pairing<'_> {
             unshuffled: self.args.warmup,
         };
         let mut rounds = Rounds::new(self.args.seed, limits);
-        let (mut analyses, mut pairs) = (vec![most as usize], 0);
+        // The numbers of pairs after which the figures are analysed, the last one being the most pairs.
+        let mut analysed_after = vec![most as usize];
+        let mut pairs = 0;
         while let Some(Round { number: turn, rows: order }) = rounds.next(vec![0, 1]) {
+            // The pairs of the warm-up have no round, and are dropped.
             let round = turn.checked_sub(self.args.warmup);
             let mut pair = [Vec::new(), Vec::new()];
             for side in order {
                 bar.say(&format!("{} {}", ["old:", "new:"][side], self.programs[side].to_string_lossy()));
                 pair[side] = self.run_bench(self.programs[side], turn, round.unwrap_or(0))?;
                 if self.stop.is_set() {
-                    return Ok(stats::analyses_at_end(&analyses, pairs));
+                    return Ok(stats::analyses_at_end(&analysed_after, pairs));
                 }
             }
             bar.advance();
@@ -130,18 +134,19 @@ impl Pairing<'_> {
             self.add(pair);
             pairs = round as usize + 1;
             if pairs == 1 && self.args.trials.is_none() {
+                // How many cases there are is known after the first pair.
                 let judged = self.figures[0].iter().filter(|one| !one.control).count();
-                analyses = stats::analyses_for(judged, PAIRS_MAX);
+                analysed_after = stats::analyses_for(judged, PAIRS_MAX);
             }
-            if analyses.contains(&pairs) && self.is_settled(analyses.len() as u32) {
+            if analysed_after.contains(&pairs) && self.is_settled(analysed_after.len() as u32) {
                 break;
             }
             let has_no_limit = self.args.time.is_none() && self.args.trials.is_none();
-            if has_no_limit && pairs >= analyses[0] && began.elapsed() >= BUDGET {
+            if has_no_limit && pairs >= analysed_after[0] && began.elapsed() >= BUDGET {
                 break;
             }
         }
-        Ok(stats::analyses_at_end(&analyses, pairs))
+        Ok(stats::analyses_at_end(&analysed_after, pairs))
     }
 
     /// Whether further pairs would not change the result.
@@ -164,7 +169,8 @@ impl Pairing<'_> {
         }
     }
 
-    /// One trial of every case of the bench, all with this round.
+    /// Runs one trial of every case of the bench; returns its figures as those of `round`. `turn` also counts the pairs of the warm-up: both
+    /// programs of a pair get the same seed, and each pair another one.
     fn run_bench(&self, program: &OsStr, turn: u32, round: u32) -> anyhow::Result<Vec<CaseFigures>> {
         let seed = self.args.seed.wrapping_add(u64::from(turn)).to_string();
         let name = program.to_string_lossy();
@@ -188,7 +194,7 @@ impl Pairing<'_> {
             return usage(format!("{name} made a record of another command than bench"));
         };
         let mut figures = of_bench(&record);
-        figures.iter_mut().flat_map(|one| &mut one.values).for_each(|(of, _)| *of = round);
+        figures.iter_mut().flat_map(|one| &mut one.values).for_each(|(of_round, _)| *of_round = round);
         Ok(figures)
     }
 }

@@ -50,44 +50,61 @@ pub(super) fn run(args: &FleetArgs) -> anyhow::Result<ExitCode> {
         cleaner: &cleaner,
         stop: &|| stop.is_set(),
     };
-    let mut merged = None;
     // `hosepipe report FOLDER` reads it by its kind.
-    let put = |record: &FleetRecord| rendezvous.put(RECORD, &Record::from(record.clone()));
-    let done = node.run(&mut |measured| put(merged.insert(to_record(measured))));
+    let publish = |record: &FleetRecord| rendezvous.put(RECORD, &Record::from(record.clone()));
+    // The last record of the whole fleet, on the node that merges the results.
+    let mut merged = None;
+    let outcome = node.run(&mut |measured| publish(merged.insert(to_record(measured))));
     let show_own = |record| if args.stdio { Ok(stop.exit_code(false)) } else { show(args, record, &stop) };
-    match (done, merged) {
-        (Ok(()), merged) => {
+    match outcome {
+        Ok(()) => {
             // The other nodes still read the end of the fleet from this node.
             if args.meet.is_some() {
                 stop.wait(LINGER);
             }
             merged.map_or_else(|| Ok(stop.exit_code(false)), show_own)
         }
-        (Err(NodeError::Stopped), _) => {
-            // The lowest rank that is there merges the results so far.
-            let known = fleet::known(&rendezvous, size)?;
-            if args.stdio || known.iter().position(Option::is_some) != Some(rank) {
+        Err(NodeError::Stopped) => {
+            let statuses = fleet::known(&rendezvous, size)?;
+            let is_lowest_rank = statuses.iter().position(Option::is_some) == Some(rank);
+            // With --stdio the launcher merges; else the lowest rank of those that have joined does.
+            if args.stdio || !is_lowest_rank {
                 return Ok(stop.exit_code(true));
             }
-            let failure = |one: &Option<Status>| one.as_ref()?.failure.clone();
-            let stopped = || Some("was stopped".to_owned());
-            let gone: Vec<_> = known.iter().map(|one| failure(one).or_else(stopped)).collect();
-            let record = to_record(fleet::merged(&rendezvous, &gone)?);
-            put(&record)?;
+            let reasons: Vec<_> = statuses.iter().map(reason_when_stopped).collect();
+            let record = to_record(fleet::merged(&rendezvous, &reasons)?);
+            publish(&record)?;
             show(args, record, &stop)
         }
-        (Err(trouble), merged) => {
-            // The results of this node are in its temporary folder, also if the meeting place or the other nodes are lost.
-            let mut gone = vec![Some("was not reachable any more".to_owned()); size];
-            gone[rank] = Some(trouble.to_string());
-            let kept = fleet::merged(&Rendezvous::Folder(temporary.path().to_owned()), &gone)?;
-            let has_own = kept.0[rank].bench.is_some();
-            if let Some(record) = merged.or(has_own.then(|| to_record(kept))) {
+        Err(error) => {
+            let own = own_results(temporary.path(), rank, size, &error)?;
+            if let Some(record) = merged.or(own.map(to_record)) {
                 show_own(record)?;
             }
-            Err(anyhow::Error::new(trouble).context(format!("this node, {name}")))
+            Err(anyhow::Error::new(error).context(format!("this node, {name}")))
         }
     }
+}
+
+/// Why a node is gone after the fleet was stopped: its own failure, if it has reported one.
+fn reason_when_stopped(status: &Option<Status>) -> Option<String> {
+    let failure = status.as_ref().and_then(|status| status.failure.clone());
+    Some(failure.unwrap_or_else(|| "was stopped".to_owned()))
+}
+
+/// The results of this node alone, after an `error`; `None` if it has measured nothing. They are in its temporary folder, also if the
+/// rendezvous or the other nodes are lost.
+fn own_results(
+    temporary: &Path,
+    rank: usize,
+    size: usize,
+    error: &NodeError,
+) -> anyhow::Result<Option<fleet::Measured>> {
+    let mut reasons = vec![Some("was not reachable any more".to_owned()); size];
+    reasons[rank] = Some(error.to_string());
+    let (nodes, meetings) = fleet::merged(&Rendezvous::Folder(temporary.to_owned()), &reasons)?;
+    let has_own = nodes[rank].bench.is_some();
+    Ok(has_own.then_some((nodes, meetings)))
 }
 
 /// A node among all nodes.

@@ -30,6 +30,7 @@ impl ChainSampler {
         Some(Chain { stages, links, held_up_by, why: None })
     }
 
+    /// The record of the stage at index `at`. Rates are those since the mark.
     fn stage(&self, chain: &Topology, at: usize, sample: &StageSample) -> ChainStage {
         let group = &chain.stages[at];
         let processes = || self.sampler.stage(&group.pids).each();
@@ -57,28 +58,30 @@ impl ChainSampler {
             doing: if sleeps { StageActivity::Sleeps } else { sample.doing },
             waits_at: sample.state.waits_at,
             held_up: shares.held_up,
-            read_buffer_offset: only(processes().map(|process| process.buffers.of_reads())),
-            write_buffer_offset: only(processes().map(|process| process.buffers.of_writes())),
+            read_buffer_offset: common(processes().map(|process| process.buffers.of_reads())),
+            write_buffer_offset: common(processes().map(|process| process.buffers.of_writes())),
             slow_copies: None,
             held_back: sample.held_back.clone(),
         }
     }
 
+    /// The record of a link. Its rate is the bytes that have gone through since the mark ([`flow`]), or of a TCP socket those received.
     fn link(&self, chain: &Topology, link: &Link, fill: Option<&Fill>) -> ChainLink {
-        let held = |fill: Option<&Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
+        let held_bytes = |fill: Option<&Fill>| fill.map_or(0.0, |fill| fill.held_bytes as f64);
         let seconds = (monotonic_ns() - self.mark_ns) as f64 / 1e9;
-        let more = held(fill) - held(self.marked_fills.get(&link.id));
+        let more_bytes = held_bytes(fill) - held_bytes(self.marked_fills.get(&link.id));
         let [writers, readers] = [true, false].map(|writes| self.side_flow(chain, link, writes, seconds));
-        // The kernel counts the bytes that a TCP socket has received.
+        // The kernel counts the bytes that a TCP socket has received: the rate is exact.
         let received = match link.id {
             LinkId::Pair { to, .. } => self.machine.pairs.get(&to).and_then(|end| Some((to, end.received?))),
             _ => None,
         };
         let counted = received.map(|(to, now)| {
             let before = self.marked_received.get(&to).copied().unwrap_or(0);
-            (now.saturating_sub(before) as f64, false)
+            let is_lower_bound = false;
+            (now.saturating_sub(before) as f64, is_lower_bound)
         });
-        let flowed = counted.or_else(|| flow(writers, readers, more)).filter(|_| seconds > 0.0);
+        let flowed = counted.or_else(|| flow(writers, readers, more_bytes)).filter(|_| seconds > 0.0);
         let (kind, name) = self.name(link);
         ChainLink {
             kind,
@@ -94,6 +97,7 @@ impl ChainSampler {
         }
     }
 
+    /// What the processes at the writing (`writes`) or reading end of a link have moved in the last `seconds`.
     fn side_flow(&self, chain: &Topology, link: &Link, writes: bool, seconds: f64) -> SideFlow {
         let stages = link.stages(writes);
         let processes = || stages.iter().flat_map(|at| self.sampler.stage(&chain.stages[*at].pids).each());
@@ -101,9 +105,9 @@ impl ChainSampler {
         let rate =
             rates.iter().map(|rates| if writes { rates.written } else { rates.read }).sum::<Option<f64>>();
         let only_here = |files: &ProcessFiles| {
-            let elsewhere = if writes { files.writes_elsewhere } else { files.reads_elsewhere };
+            let has_other_files = if writes { files.writes_elsewhere } else { files.reads_elsewhere };
             let mut ends = files.endpoints.iter().filter(|end| end.is_for(writes));
-            !elsewhere && ends.all(|end| link.id.has_end(end.ipc_file, writes))
+            !has_other_files && ends.all(|end| link.id.has_end(end.ipc_file, writes))
         };
         SideFlow {
             bytes: rate.map(|rate| rate * seconds).filter(|_| !stages.is_empty()),
@@ -114,6 +118,7 @@ impl ChainSampler {
         }
     }
 
+    /// The kind of a link, and its name: of a socket its address, of a file its path, else its inode.
     fn name(&self, link: &Link) -> (ChainLinkKind, String) {
         match link.id {
             LinkId::Pair { from, to } => {
@@ -125,7 +130,7 @@ impl ChainSampler {
             LinkId::Pipe(file) if Some(file.0) == nameless() => {
                 (ChainLinkKind::Pipe, format!("pipe:[{}]", file.1))
             }
-            // Of a shell's ledger, and not of this machine.
+            // Only the ledger of a shell has these links.
             LinkId::Given(_) | LinkId::Output(_) => (ChainLinkKind::Pipe, String::new()),
             LinkId::Pipe(file) => {
                 let mut held = [true, false].into_iter().filter_map(|writes| link.held_for(writes));
@@ -137,7 +142,7 @@ impl ChainSampler {
 }
 
 /// The offset that all processes of a stage have; `None` if their offsets differ.
-fn only(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+fn common(offsets: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let mut seen = offsets.flatten();
     let first = seen.next()?;
     seen.all(|offset| offset == first).then_some(first)

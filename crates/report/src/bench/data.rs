@@ -29,23 +29,25 @@ impl<'a> CaseRow<'a> {
 }
 
 /// One row for each case, and below them the answer of `hosepipe recommend`: a row for each program that was run, and for the
-/// recommended one.
+/// recommended one. Each kind of row has columns of its own, which are empty in rows of the other kind: those are `None` here.
 pub(super) fn table(record: &BenchRecord) -> Table {
     let pipes = Pipes::from_record(record);
     let cases = record.cases.iter().map(|case| Some(CaseRow { case, times_pipe: pipes.against(case) }));
     let programs = record.recommendation.as_deref().map(programs).unwrap_or_default();
-    let rows: Vec<_> = cases.chain(programs.iter().map(|_| None)).collect();
-    let table = cases_table(&rows, record.peer.is_some());
+    let case_rows: Vec<_> = cases.chain(programs.iter().map(|_| None)).collect();
+    let table = cases_table(&case_rows, record.peer.is_some());
     if record.recommendation.is_none() {
         return table;
     }
-    let rows: Vec<_> = record.cases.iter().map(|_| None).chain(programs.into_iter().map(Some)).collect();
-    table.with(programs_table(&rows))
+    let no_programs = record.cases.iter().map(|_| None);
+    let program_rows: Vec<_> = no_programs.chain(programs.into_iter().map(Some)).collect();
+    table.with(programs_table(&program_rows))
 }
 
-/// The answer, a mechanism, and the run of its program.
+/// The answer, a mechanism, and the run of its program; `None` if that was not run.
 type AnswerRow<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
 
+/// The programs that were run, and the recommended mechanism if its program was not.
 fn programs(recommendation: &Recommendation) -> Vec<AnswerRow<'_>> {
     let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
     let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
@@ -64,8 +66,8 @@ fn programs_table(rows: &[Option<AnswerRow>]) -> Table {
     sheet.data("program", |row| Some((*row)?.1.to_string().into()));
     sheet.data("program_language", |row| Some((&(*row)?.0.language).into()));
     sheet.data("program_taken", |row| {
-        let (whole, spec, _) = (*row)?;
-        Some((whole.taken.as_ref() == Some(spec)).to_string().into())
+        let (recommendation, spec, _) = (*row)?;
+        Some((recommendation.taken.as_ref() == Some(spec)).to_string().into())
     });
     sheet.data("program_runs", |row| Some(Value::count(run(row)?.time_ns.len() as u64)));
     sheet.data("program_messages", |row| Some(Value::count(run(row)?.messages)));
@@ -107,12 +109,14 @@ fn axes(sheet: &mut Sheet<Option<CaseRow>>, groups: &[AxisGroup]) {
     }
 }
 
+/// A column of one value of each case.
+fn add(sheet: &mut Sheet<Option<CaseRow>>, name: &str, cell: fn(&CaseRecord) -> Option<Value>) {
+    sheet.data(name, |row| cell((*row)?.case));
+}
+
 fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
-    let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
-        sheet.data(name, |row| cell(row.as_ref()?.case));
-    };
-    add("granted", |case| Some(pairs(&case.granted).into()));
-    add("samples", |case| Some(Value::count(case.samples.len() as u64)));
+    add(sheet, "granted", |case| Some(pairs(&case.granted).into()));
+    add(sheet, "samples", |case| Some(Value::count(case.samples.len() as u64)));
     let throughput = "throughput_median_bytes_per_s=median_bytes_per_s throughput_low_bytes_per_s=low \
         throughput_high_bytes_per_s=high throughput_mean_bytes_per_s=mean throughput_stddev_bytes_per_s=stddev";
     sheet.fields_in(Unit::BytesPerS, throughput, |row| (*row)?.case.throughput.as_ref());
@@ -128,24 +132,21 @@ fn columns(sheet: &mut Sheet<Option<CaseRow>>) {
     sheet.fields("round_trip_max_ns=max round_trips=count", |row| (*row)?.case.latency_ns.as_ref());
     let times_pipe = "times_pipe=median times_pipe_low=low times_pipe_high=high";
     sheet.fields_in(Unit::Times, times_pipe, |row| (*row)?.times_pipe);
-    sheet.data("elapsed_per_block_ns", |row| {
-        median_value(row.as_ref()?.case, figure::elapsed_per_block_ns, Unit::Ns)
-    });
-    sheet.data("cpu_per_block_ns", |row| {
-        let case = of_blocks_alone(row.as_ref()?.case)?;
+    add(sheet, "elapsed_per_block_ns", |case| median_value(case, figure::elapsed_per_block_ns, Unit::Ns));
+    add(sheet, "cpu_per_block_ns", |case| {
+        let case = of_blocks_alone(case)?;
         median_value(case, |sample| costly_cpu_ns(case, sample, &Demand::default()), Unit::Ns)
     });
-    let mut add = |name: &str, cell: fn(&CaseRecord) -> Option<Value>| {
-        sheet.data(name, |row| cell(row.as_ref()?.case));
-    };
-    add("syscalls_per_block", |case| median_value(case, figure::syscalls_per_block, Unit::Decimals(4)));
-    add("set_up_ns", |case| median_value(case, |sample| Some(sample.setup_ns as f64), Unit::Ns));
-    add("voluntary_switches_per_block", |case| {
+    add(sheet, "syscalls_per_block", |case| {
+        median_value(case, figure::syscalls_per_block, Unit::Decimals(4))
+    });
+    add(sheet, "set_up_ns", |case| median_value(case, |sample| Some(sample.setup_ns as f64), Unit::Ns));
+    add(sheet, "voluntary_switches_per_block", |case| {
         median_value(of_blocks_alone(case)?, figure::voluntary_switches_per_block, Unit::Decimals(4))
     });
-    add("bound_by", |case| Some(bound_of(case)?.to_string().into()));
-    add("noise", |case| word(&case.noise?));
-    add("outliers", |case| Some(Value::count(case.outliers.into())));
+    add(sheet, "bound_by", |case| Some(bound_of(case)?.to_string().into()));
+    add(sheet, "noise", |case| word(&case.noise?));
+    add(sheet, "outliers", |case| Some(Value::count(case.outliers.into())));
     sheet.fields("error_kind=kind error=message remedy", |row| (*row)?.case.error.as_ref());
 }
 
