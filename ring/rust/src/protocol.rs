@@ -348,13 +348,16 @@ pub struct Run<B> {
 
 impl Run<&[u8]> {
     /// The messages, one after the other.
+    #[inline]
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.count).map(|at| &self.bytes[at * self.stride..][..self.length])
+        let Self { bytes, length, stride, count } = *self;
+        (0..count).map(move |at| &bytes[at * stride..at * stride + length])
     }
 }
 
 impl Run<&mut [u8]> {
     /// Room for each message, one after the other.
+    #[inline]
     pub fn rooms(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let length = self.length;
         self.bytes.chunks_mut(self.stride).map(move |room| &mut room[..length])
