@@ -377,8 +377,8 @@ class Sender(End):
 
 class Receiver(End):
     role = RECEIVER
-    rest = Run(None, 0, 0, 0)  # of a run: how long its messages are, and how far apart (0: there is none),
-    last = behind = -1  # positions of the last one, and of the next record
+    length = stride = 0  # of the messages of a run that is read; 0: of none
+    last = behind = -1  # positions of its last message, and of the next record
 
     def _resume(self):
         super()._resume()
@@ -408,15 +408,15 @@ class Receiver(End):
         """The messages of a run in place, or of what is left of it; one that was sent alone is a run of one. They are done with, and come
         again after a death, together."""
         first = self.peek()
-        if not self.rest.stride:
+        if not self.stride:
             return Run(first, len(first), len(first) or 1, 1)
         more, at = self.last - self.own & WORD, HEAD_BYTES + (self.own & self.mask)
         self.held = self.behind - self.own & WORD
-        return Run(self.view[at : at + more + len(first)], len(first), self.rest.stride, more // self.rest.stride + 1)
+        return Run(self.view[at : at + more + len(first)], len(first), self.stride, more // self.stride + 1)
 
     def _next(self, memory):
         self.release()
-        while not self.rest.stride:
+        while not self.stride:
             at = self.own & self.mask
             header = self.words[RECORDS + (at >> 2)]
             is_ordered or fence()
@@ -436,19 +436,18 @@ class Receiver(End):
                 if header == END:
                     raise Ended
                 self.release()
-        self.held = self.behind - self.own & WORD if self.own == self.last else self.rest.stride
+        self.held = self.behind - self.own & WORD if self.own == self.last else self.stride
         at = HEAD_BYTES + (self.own & self.mask)
-        return memory[at : at + self.rest.length]
+        return memory[at : at + self.length]
 
     def _enter(self, header):
         """The next record is a run: its first message is the next one."""
-        start, stop, length, stride = self._parse(header)
-        self.rest = Run(None, length, stride, 0)
-        self.last, self.behind = self.own + stop - length & WORD, self.own + (stop + 7 & -8) & WORD
+        start, stop, self.length, self.stride = self._parse(header)
+        self.last, self.behind = self.own + stop - self.length & WORD, self.own + (stop + 7 & -8) & WORD
         self.own = self.own + start & WORD
 
     def _is_unchanged(self):
-        has_rest = self.rest.stride and self.own + self.held & WORD != self.behind
+        has_rest = self.stride and self.own + self.held & WORD != self.behind
         return not has_rest and super()._is_unchanged()
 
     def is_last(self):
@@ -463,7 +462,7 @@ class Receiver(End):
             self.words[TAKEN] = self.own = self.own + self.held & WORD
             self.held = 0
             if self.own == self.behind:
-                self.rest = Receiver.rest
+                self.stride = 0
             if self.own - self.given & WORD > self.mask >> 3:
                 self._give_back()
 
@@ -474,7 +473,7 @@ class Receiver(End):
 
     def _give_back(self):
         """Up to a record: what is done with of a run is found from the run's header."""
-        if self.rest.stride:
+        if self.stride:
             return
         is_ordered or fence()
         self.words[ROOM] = self.given = self.own

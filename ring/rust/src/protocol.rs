@@ -188,7 +188,6 @@ pub(super) struct End<P> {
 }
 
 /// A record of messages. Bytes from its header to
-#[derive(Clone, Copy)]
 pub(super) struct Record {
     /// the first message,
     pub(super) start: u32,
@@ -282,10 +281,14 @@ impl<P: Port> End<P> {
 
     /// Bytes of the next record.
     pub(super) fn record_bytes(&self, header: u32) -> Result<u32, Error> {
-        match (self.record(header), header, self.place(self.own)) {
-            (Some(record), ..) => Ok(whole(record.stop)),
-            (None, END, _) => Ok(8),
-            (None, SKIP, (1.., left)) => Ok(left),
+        self.record(header).map_or_else(|| self.mark_bytes(header), |record| Ok(whole(record.stop)))
+    }
+
+    /// Bytes of the next record, which has no messages.
+    pub(super) fn mark_bytes(&self, header: u32) -> Result<u32, Error> {
+        match (header, self.place(self.own)) {
+            (END, _) => Ok(8),
+            (SKIP, (1.., left)) => Ok(left),
             _ => Err(Error::Damaged),
         }
     }

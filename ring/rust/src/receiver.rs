@@ -172,9 +172,7 @@ impl<P: Port> Receiver<P> {
         self.release();
         let own = self.next;
         if self.rest.stride > 0 {
-            self.next =
-                if own == self.rest.last { self.rest.next } else { own.wrapping_add(self.rest.stride) };
-            return Ok((self.end.place(own).0, self.rest.length));
+            return Ok(self.look_in_run(own));
         }
         // Read once: the other process could change it after the checks.
         let length = self.end.header(own).load(Acquire).wrapping_sub(1);
@@ -189,6 +187,13 @@ impl<P: Port> Receiver<P> {
         Ok((at + 4, length))
     }
 
+    /// The same of the message at this position in a run.
+    #[inline]
+    fn look_in_run(&mut self, own: u32) -> (u32, u32) {
+        self.next = if own == self.rest.last { self.rest.next } else { own.wrapping_add(self.rest.stride) };
+        (self.end.place(own).0, self.rest.length)
+    }
+
     /// The same, if the next header is not that of a message right behind it.
     #[cold]
     fn look_again(&mut self) -> Result<(u32, u32), Error> {
@@ -200,21 +205,19 @@ impl<P: Port> Receiver<P> {
                 continue;
             }
             let Some(record) = self.end.record(header) else {
-                self.next = own.wrapping_add(self.end.record_bytes(header)?);
+                self.next = own.wrapping_add(self.end.mark_bytes(header)?);
                 if header == END {
                     return Err(Error::Ended);
                 }
                 self.release();
                 continue;
             };
-            self.next = own.wrapping_add(whole(record.stop));
             if record.stride > 0 {
                 self.rest = Rest::new(own, &record);
                 self.end.own = own.wrapping_add(record.start);
-                if self.end.own != self.rest.last {
-                    self.next = self.end.own.wrapping_add(record.stride);
-                }
+                return Ok(self.look_in_run(self.end.own));
             }
+            self.next = own.wrapping_add(whole(record.stop));
             return Ok((self.end.place(own).0 + record.start, record.length));
         }
     }

@@ -125,7 +125,7 @@ impl<P: Port> Sender<P> {
     /// They were not reserved.
     pub fn commit_run(&mut self, count: usize) {
         let Reserved { start, length, stride, count: most } = self.reserved;
-        assert!(stride > 0 && count <= most as usize, "not reserved");
+        assert!(start > 0 && stride > 0 && count <= most as usize, "not reserved");
         let Some(before) = (count as u32).checked_sub(1) else { return };
         let stop = start + before * stride + length;
         // SAFETY: it is behind the header of the record.
@@ -255,7 +255,6 @@ impl<P: Port> Sender<P> {
         let own = end.own;
         end.own = own.wrapping_add(bytes);
         self.reserved.start = 0; // it was at the old position
-        self.reserved.stride = 0;
         match own == end.given {
             true => self.first = header,
             false => end.header(own).store(header, Relaxed),
