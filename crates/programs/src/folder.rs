@@ -51,7 +51,8 @@ fn removal(spec: &Spec, question: &Question) -> Option<String> {
     is_shared.then_some(match spec.mechanism.as_str() {
         "posix-mq" => format!("rm -f /dev/mqueue{name}"),
         "sysv-msgq" => format!("ipcrm -Q {name}"),
-        _ => format!("rm -rf {name}"),
+        "file" => format!("rmdir {name}"),
+        _ => format!("rm -f {name}"),
     })
 }
 
