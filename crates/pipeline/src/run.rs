@@ -21,9 +21,8 @@ use nix::unistd::{ForkResult, fork};
 use pipes::message::{Message, Sender, Usage};
 use pipes::protocol::{Config, NO_POSIX_SPAWN, Plain, asks, mode};
 use pipes::sites::Sites;
-use process::{
-    DetachedCleaner, Environment, Supervisor, become_program, leave, reap, signals, spawn_refusing,
-};
+use process::signals::{self, NoSignals};
+use process::{DetachedCleaner, Environment, Supervisor, become_program, leave, reap, spawn_refusing};
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::process::{Pid, PidfdFlags, Resource, getpid, getrlimit, pidfd_open, setrlimit, setsid};
 
@@ -157,6 +156,7 @@ fn serve_interactive(
     let ended =
         pidfd_open(shell, PidfdFlags::empty()).map_err(io::Error::from).map_err(system("pidfd_open"))?;
     let (ours, theirs) = UnixStream::pair().map_err(system("socketpair"))?;
+    let no_signals = NoSignals::block();
     // SAFETY: this program has no other thread yet that could hold a lock.
     let forked = unsafe { fork() }.map_err(io::Error::from).map_err(system("fork"))?;
     let ForkResult::Parent { child } = forked else {
@@ -165,9 +165,9 @@ fn serve_interactive(
         if !unsafe { fork() }.is_ok_and(ForkResult::is_child) {
             leave(0);
         }
-        become_server(|| interactive_server(shell_run, requests, (shell, ended), theirs))
+        become_server(no_signals, || interactive_server(shell_run, requests, (shell, ended), theirs))
     };
-    drop((theirs, requests));
+    drop((theirs, requests, no_signals));
     let _ = Pid::from_raw(child.as_raw()).map(reap);
     let startup: Result<(ShellStartup, String), String> =
         model::from_json(io::read_to_string(ours).unwrap_or_default()).map_err(|_| RunError::Killed)?;
@@ -196,8 +196,9 @@ fn interactive_server(
     serve(server, ShellEnd::Pidfd(ended))
 }
 
-/// Makes this process, just forked, one that serves links, until `serve` returns.
-fn become_server(serve: impl FnOnce() -> io::Result<()>) -> ! {
+/// Makes this process, just forked, one that serves links, until `serve` returns. Signals are blocked since before the fork: those to the process
+/// group, which it only leaves here, must not end it.
+fn become_server(no_signals: NoSignals, serve: impl FnOnce() -> io::Result<()>) -> ! {
     // `killall hosepipe` does not kill this process, which then ends the rest.
     let _ = rustix::thread::set_name(c"pipe-links");
     // The limit of one program may be too low for the server of many.
@@ -206,7 +207,8 @@ fn become_server(serve: impl FnOnce() -> io::Result<()>) -> ! {
     let _ = setrlimit(Resource::Nofile, files);
     // Signals of the terminal are for the shell.
     let _ = setsid();
-    signals::ignore(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE]);
+    signals::ignore_others();
+    drop(no_signals);
     release_descriptors(false);
     let served = serve();
     mechanism::end_cleaner();
@@ -258,6 +260,7 @@ impl ServerProcess {
     /// It is started before the shell, which must know its PID.
     fn start(shell_run: &ShellRun<'_>, requests: Option<RequestSocket>) -> io::Result<Self> {
         let (stream, mut theirs) = UnixStream::pair()?;
+        let no_signals = NoSignals::block();
         // SAFETY: this program has no other thread yet that could hold a lock.
         if let ForkResult::Parent { child } = unsafe { fork() }? {
             // From now on only the server makes files. If it is killed, the cleaner need not wait for this process.
@@ -267,7 +270,7 @@ impl ServerProcess {
             return Ok(Self { pid, stream, path, cleaner });
         }
         drop(stream);
-        become_server(|| {
+        become_server(no_signals, || {
             let Some(shell) = started_shell(&mut theirs) else { return Ok(()) };
             serve(Server::new(shell_run, requests, shell, None, None)?, ShellEnd::Report(theirs))
         })

@@ -219,6 +219,11 @@ pub fn ignore(signals: &[i32]) {
     set(signals, libc::SIG_IGN);
 }
 
+/// Ignores what other processes and the terminal may send: signals that end a program by default, and SIGPIPE. One that is pending is discarded.
+pub fn ignore_others() {
+    ENDING.into_iter().chain(OTHERS).chain([SIGPIPE]).for_each(|signal| ignore(&[signal as i32]));
+}
+
 fn set(signals: &[i32], action: libc::sighandler_t) {
     for signal in signals {
         // SAFETY: neither the default action nor to ignore a signal runs code of ours.
