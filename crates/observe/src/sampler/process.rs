@@ -180,7 +180,8 @@ impl SampledProcess {
             self.last.moved = self.last.moved.or(self.before.moved);
         }
         let name = proc::name_in_stat(bytes);
-        if name != self.name {
+        // In the middle of an execve(2) it has its new name, and no command line yet.
+        if name != self.name || self.command.is_empty() {
             (self.name, self.command) = (name, proc::command_line(self.pid));
             self.needs_all_input = needs_all_input(&self.command);
         }
