@@ -3,12 +3,14 @@
 
 mod wine;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::{Check, DataLevel, ErrorKind, PayloadKind, Tasks};
 use payload::{Period, Tile, expected_checksum};
 use rustix::process::{Pid, Signal, kill_process};
 use wine::Wine;
+
+use crate::common::{HANGS_AFTER, until};
 
 /// The study's list, as it is written there.
 const STUDY_SIZES: &str = "1 2 3 4 6 8 10 12 14 16 20 24 28 32 36 40 44 48 52 56 60 64 72 80 88 96 104 112 120 128 \
@@ -173,11 +175,7 @@ fn ctrl_c_keeps_what_was_finished() {
     for way in [&["--threads", "1"][..], &["--threads", "2"], &["--threads", "2", "--overlapped"]] {
         let child = wine.start(&[&["--count", "1000m", "--block", "64", "--series", "2"], way].concat());
         let pid = Pid::from_raw(child.id() as i32).expect("a process number");
-        let began = Instant::now();
-        while !wine.stderr().contains("Wine's figures") {
-            assert!(began.elapsed() < Duration::from_secs(30), "it does not begin");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until("its first line", HANGS_AFTER, || wine.stderr().contains("Wine's figures").then_some(()));
         std::thread::sleep(Duration::from_millis(300));
         kill_process(pid, Signal::INT).expect("it is still running");
         let done = wine.wait(child).expect_code(130);

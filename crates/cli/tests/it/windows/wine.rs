@@ -11,6 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use model::BenchRecord;
 
+use crate::common::HANGS_AFTER;
+
 /// The cross-compiler, and what it is called where threads are chosen by a link.
 const COMPILERS: [&str; 2] = ["x86_64-w64-mingw32-g++-posix", "x86_64-w64-mingw32-g++"];
 
@@ -24,9 +26,6 @@ const LIBRARIES: [&str; 4] = [
     "/usr/lib/wine/x86_64-windows",
     "/opt/wine-stable/lib64/wine/x86_64-windows",
 ];
-
-/// No run of these tests takes longer: what does, hangs.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
 
 /// How often a condition is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -131,6 +130,8 @@ impl Wine {
         fs::create_dir(wine.here("")).expect("mkdir");
         fs::copy(program, wine.here("pipes.exe")).expect("the program is copied");
         wine.furnish();
+        // A server that ends some time after its last program refuses one that finds it in the midst of that (`wine client error: recvmsg`).
+        wine.server("-p");
         Some(wine)
     }
 
@@ -200,17 +201,9 @@ impl Wine {
         Done { code, stdout, stderr: self.stderr() }
     }
 
-    /// Runs `pipes.exe ARGS` to its end. Wine's server ends some time after its last program: a program that finds it in the
-    /// midst of that is not started (`wine client error: recvmsg`), and is tried again.
+    /// Runs `pipes.exe ARGS` to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Done {
-        let mut tries = 3;
-        loop {
-            let done = self.wait(self.start(args));
-            tries -= 1;
-            if tries == 0 || !done.stderr.starts_with("wine client error") {
-                return done;
-            }
-        }
+        self.wait(self.start(args))
     }
 
     /// The folder outside of the prefix that holds its server's socket: Debian's Wine makes one of a random name and
@@ -227,7 +220,7 @@ impl Wine {
 
     /// Ends the prefix's server, and with it every process of the prefix; panics where one stays.
     pub(crate) fn close(self) {
-        self.end_server();
+        self.server("-k");
         let began = Instant::now();
         while let Some(process) = self.a_process() {
             assert!(began.elapsed() < HANGS_AFTER, "{process} is left of the prefix");
@@ -235,14 +228,15 @@ impl Wine {
         }
     }
 
-    fn end_server(&self) {
+    /// Starts the prefix's server, which stays (`-p`), or kills it (`-k`).
+    fn server(&self, option: &str) {
         let beside = |name| self.loader.with_file_name(name);
         let servers = [beside("wineserver64"), beside("wineserver"), "/usr/lib/wine/wineserver".into()];
         let Some(server) = servers.iter().find(|file| file.is_file()) else { return };
         let mut command = Command::new(server);
         self.environment(&mut command);
-        // It answers 1 where the server has ended by itself.
-        let _ = command.arg("-k").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        // To kill, it answers 1 where the server has ended by itself.
+        let _ = command.arg(option).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 
     /// A process whose environment names this prefix.
@@ -262,7 +256,7 @@ impl Wine {
 impl Drop for Wine {
     fn drop(&mut self) {
         // Also where a test panicked; a second time it does nothing.
-        self.end_server();
+        self.server("-k");
         for folder in self.server_folders() {
             // Only one of the two is there.
             let _ = fs::remove_dir_all(folder);
