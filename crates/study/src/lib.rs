@@ -7,23 +7,23 @@
 mod bradford;
 mod comp517;
 mod kernel_pipe;
+mod parameters;
 mod run;
 mod scale;
+mod start;
 mod stover;
 mod streams;
 mod view;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use model::{DataLevel, StudyRecord};
+use model::StudyRecord;
+use parameters::StudyToml;
 use report::document::Section;
-use scale::Size;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use streams::Streams;
 
 pub use comp517::{Material, Preset, presets};
+pub use parameters::PartText;
 pub use run::{PartRun, StudyRequest, check_resume, failed, foreign_part, is_without_figures, run};
 pub use scale::Scale;
 pub use view::{summarise, view};
@@ -41,7 +41,7 @@ pub struct Study {
     /// The blocks that show a part; most parts need only [`view::PartView::shown`].
     show: view::ShowPart,
     /// The section of records from other machines; `None` for a study that accepts no such records.
-    elsewhere: Option<fn(&StudyRecord, &File) -> Option<Section>>,
+    elsewhere: Option<fn(&StudyRecord, &StudyToml) -> Option<Section>>,
     /// The figures for the sentences of `study.toml` on what has changed since the study was published.
     facts: fn(&StudyRecord) -> view::Texts,
     /// The text of its `study.toml`.
@@ -55,8 +55,8 @@ impl Study {
     }
 
     /// Its parts, in the order in which they are run.
-    pub fn parts(&self) -> Vec<Part> {
-        self.parameters::<File>().parts
+    pub fn parts(&self) -> Vec<PartText> {
+        self.parameters::<StudyToml>().parts
     }
 
     /// Whether it can show records from other machines beside its own ([`foreign_part`]).
@@ -76,135 +76,6 @@ impl fmt::Display for Study {
     }
 }
 
-/// The tables of `study.toml` that every study has.
-#[derive(Deserialize)]
-struct File {
-    study: Head,
-    workload: Option<StudyWorkload>,
-    #[serde(rename = "part")]
-    parts: Vec<Part>,
-    /// The table and the figure of parts without their own.
-    table: Option<TableText>,
-    figure: Option<FigureText>,
-    /// What has changed since the study was published.
-    #[serde(rename = "paragraph")]
-    paragraphs: Vec<Paragraph>,
-}
-
-/// What the study is, and the settings of all its parts.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Head {
-    title: String,
-    authors: String,
-    /// Place and date.
-    published: String,
-    year: u32,
-    question: String,
-    /// The order in which its parts are shown; if empty, the order in which they are run.
-    #[serde(default)]
-    shown: Vec<String>,
-    /// Settings of every part: name and text.
-    #[serde(default)]
-    settings: Vec<[String; 2]>,
-}
-
-/// The workload of a study that has only one.
-#[derive(Deserialize)]
-struct StudyWorkload {
-    bytes: Size,
-    /// Bytes of one call.
-    block: Size,
-}
-
-/// A part of a study.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Part {
-    /// Its name in records.
-    pub name: String,
-    /// A short description for the progress bar.
-    pub title: String,
-    /// Its time limit: no round begins after that.
-    minutes: f64,
-    /// Trials of each case, at full size; if absent, one.
-    trials: Option<u32>,
-    /// Settings for the reader: name and text. `{100k}` in a text is replaced by that amount at the scale.
-    #[serde(default)]
-    settings: Vec<[String; 2]>,
-    #[serde(default)]
-    streams: Vec<Streams>,
-    /// The pipeline that it runs; `{file}` and `{folder}` are replaced by the paths of its input.
-    pipeline: Option<String>,
-    /// The heading above its figures.
-    heading: String,
-    /// Whether the heading is a command line.
-    #[serde(default)]
-    is_command: bool,
-    /// The text below the heading.
-    lead: String,
-    table: Option<TableText>,
-    figure: Option<FigureText>,
-    /// The rows of its table; if empty, the table has a row for each case and each measure.
-    #[serde(default, rename = "row")]
-    rows: Vec<RowText>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TableText {
-    caption: String,
-    /// From left to right: a heading; the name of the cell's text, which the row has in `study.toml` or which was measured; and for numbers
-    /// `right`.
-    columns: Vec<Vec<String>>,
-    /// The row to whose throughput the cells `ratio` refer.
-    #[serde(default)]
-    base_row: usize,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FigureText {
-    /// If absent, the part's heading.
-    title: Option<String>,
-    caption: String,
-    #[serde(default)]
-    is_logarithmic: bool,
-    /// Groups of bars: a name, and the data level of the cases in it. If empty, one group has all cases.
-    #[serde(default)]
-    groups: Vec<(String, DataLevel)>,
-}
-
-/// A row of a part's table. The first four fields select a case or a measure of the record.
-#[derive(Debug, Deserialize)]
-struct RowText {
-    spec: Option<String>,
-    block: Option<Size>,
-    data: Option<DataLevel>,
-    measure: Option<String>,
-    /// Its other texts, by the name that a column has for them.
-    #[serde(flatten)]
-    texts: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Paragraph {
-    #[serde(rename = "sentence")]
-    sentences: Vec<Sentence>,
-}
-
-/// A sentence, or a part of one; it is omitted if one of its facts is unknown.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sentence {
-    /// `{fact}` is replaced by the fact.
-    text: String,
-    /// Further facts that must be known.
-    #[serde(default)]
-    needs: Vec<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,7 +91,7 @@ mod tests {
             let parts = study.parts();
             let names: BTreeSet<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             assert_eq!(names.len(), parts.len(), "{study}: no two parts have one name");
-            let shown = study.parameters::<File>().study.shown;
+            let shown = study.parameters::<StudyToml>().study.shown;
             assert!(shown.is_empty() || names == shown.iter().map(String::as_str).collect(), "each is shown");
         }
         assert!(Study::named("bradfort").is_none());

@@ -14,7 +14,8 @@ use model::{
 };
 use pipeline::shell::Shell;
 
-use crate::{File, Head, Part, Scale, Study};
+use crate::parameters::{PartText, StudyHead, StudyToml};
+use crate::{Scale, Study};
 
 /// The study to run, and its environment.
 pub struct StudyRequest<'a> {
@@ -48,7 +49,7 @@ pub struct PartRun<'a> {
     pub(crate) observer: &'a mut dyn Observer,
     /// Its record so far.
     pub(crate) made: StudyPart,
-    pub(crate) part: &'a Part,
+    pub(crate) part: &'a PartText,
     began: Instant,
 }
 
@@ -63,7 +64,7 @@ pub fn run(
     only: &[String],
     observer: &mut dyn Observer,
 ) -> anyhow::Result<()> {
-    let file: File = request.study.parameters();
+    let file: StudyToml = request.study.parameters();
     let all = request.study.wanted(only);
     record.interrupted = false;
     for (index, part) in all.iter().enumerate() {
@@ -98,7 +99,7 @@ pub fn run(
 
 impl Study {
     /// The parts of these names; all parts if there are no names.
-    fn wanted(&self, only: &[String]) -> Vec<Part> {
+    fn wanted(&self, only: &[String]) -> Vec<PartText> {
         let mut parts = self.parts();
         parts.retain(|part| only.is_empty() || only.contains(&part.name));
         parts
@@ -110,12 +111,12 @@ impl Study {
     }
 }
 
-fn is_complete(record: &StudyRecord, part: &Part) -> bool {
+fn is_complete(record: &StudyRecord, part: &PartText) -> bool {
     record.parts.iter().any(|made| made.name == part.name && made.complete)
 }
 
 /// The settings that `study.toml` lists for a part, with amounts at a scale.
-fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String> {
+fn settings(study: &StudyHead, part: &PartText, scale: Scale) -> BTreeMap<String, String> {
     let amount = |text: &str| {
         let amount = scale.amount(parse_size(text).ok()?.0);
         Some(if text.ends_with('B') { ByteSize(amount).to_string() } else { amount.to_string() })
@@ -125,7 +126,7 @@ fn settings(study: &Head, part: &Part, scale: Scale) -> BTreeMap<String, String>
 }
 
 /// Adds a part to the record, or replaces it, and sorts the parts in the study's order.
-fn insert(record: &mut StudyRecord, part: StudyPart, parts: &[Part]) {
+fn insert(record: &mut StudyRecord, part: StudyPart, parts: &[PartText]) {
     record.parts.retain(|other| other.name != part.name);
     record.parts.push(part);
     let index = |made: &StudyPart| parts.iter().position(|part| part.name == made.name);

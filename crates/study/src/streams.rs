@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use model::{Amount, Case, Check, Cpu, DataLevel, Placement, Tasks};
 use serde::Deserialize;
 
+use crate::Scale;
+use crate::parameters::{PartText, RowText};
 use crate::run::stream;
 use crate::scale::Size;
-use crate::{Part, RowText, Scale};
 
 /// Cases: each spec with each block and each data level.
 #[derive(Debug, Deserialize)]
@@ -40,7 +41,7 @@ fn no_data() -> Vec<DataLevel> {
     vec![DataLevel::None]
 }
 
-impl Part {
+impl PartText {
     /// Its streams at a scale, on a machine with these CPUs.
     pub(crate) fn cases(&self, scale: Scale, cpus: &[Cpu]) -> anyhow::Result<Vec<Case>> {
         let cases = self.streams.iter().map(|streams| streams.cases(&self.rows, scale, cpus));

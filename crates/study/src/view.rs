@@ -16,7 +16,11 @@ use report::words::machine;
 use report::{ABSENT, Table, estimate_value, interval, numbers, words};
 use stats::Estimate;
 
-use crate::{FigureText, File, Head, Part, RowText, Sentence, Study, TableText};
+use crate::Study;
+use crate::parameters::{
+    Alignment, FigureText, PartText, RowText, Sentence, StudyHead, StudyToml, TableText,
+};
+use crate::start::is_start;
 
 /// Makes the blocks that show a part of a record.
 pub(crate) type ShowPart = fn(&PartView<'_>) -> Vec<Block>;
@@ -28,8 +32,8 @@ pub(crate) type Texts = BTreeMap<String, String>;
 pub(crate) struct PartView<'a> {
     pub(crate) record: &'a StudyRecord,
     pub(crate) part: &'a StudyPart,
-    pub(crate) file: &'a File,
-    pub(crate) entry: &'a Part,
+    pub(crate) file: &'a StudyToml,
+    pub(crate) entry: &'a PartText,
 }
 
 fn interruption() -> String {
@@ -52,7 +56,7 @@ pub fn view(record: &StudyRecord) -> StudyView {
     let mut record = record.clone();
     summarise(&mut record);
     let Some(study) = Study::named(&record.study) else { return StudyView::unknown(&record) };
-    let file: File = study.parameters();
+    let file: StudyToml = study.parameters();
     let head = &file.study;
     let section_of = |name: &String| {
         let (part, entry) = (part(&record, name)?, file.parts.iter().find(|entry| entry.name == *name)?);
@@ -79,7 +83,7 @@ pub fn view(record: &StudyRecord) -> StudyView {
     StudyView { title: head.title.clone(), lead: lead(head, &record), sections }
 }
 
-fn lead(head: &Head, record: &StudyRecord) -> Vec<String> {
+fn lead(head: &StudyHead, record: &StudyRecord) -> Vec<String> {
     let scale = match record.scale {
         1.0 => "run at the study's own size".to_owned(),
         scale if scale > 1.0 => {
@@ -116,36 +120,6 @@ pub(crate) fn measure<'a>(part: &'a StudyPart, name: &str) -> Option<&'a Measure
     part.measures.iter().find(|measure| measure.name == name)
 }
 
-/// The name of the measure of a way's start: its time with hardly any data.
-pub(crate) fn start_of(way: &str) -> String {
-    format!("{START}{way}")
-}
-
-const START: &str = "start of ";
-/// A conclusion is drawn from a time if the start is at most this share of it.
-const START_SHARE_MAX: f64 = 0.1;
-
-/// The median time of a way's start, in seconds; `None` in records of earlier versions.
-pub(crate) fn start_s(part: &StudyPart, way: &str) -> Option<f64> {
-    stats::estimate::median(&measure(part, &start_of(way))?.samples)
-}
-
-/// Whether a time of a way is mostly the work that the study describes. An unknown start is assumed to be short at the study's own size.
-pub(crate) fn is_work(record: &StudyRecord, part: &StudyPart, way: &str, time_s: f64) -> bool {
-    start_s(part, way).map_or(record.scale >= 1.0, |start_s| start_s <= START_SHARE_MAX * time_s)
-}
-
-/// The facts for the sentence that draws no conclusions, for a way whose time is not mostly work.
-pub(crate) fn short_texts(part: &StudyPart, way: &str, time_s: f64) -> Texts {
-    let start_s = start_s(part, way);
-    let time = |seconds: f64| numbers::time(seconds * 1e9);
-    texts([
-        ("short", start_s.map(|_| time(time_s))),
-        ("start", start_s.map(time)),
-        ("unknown start", start_s.is_none().then(String::new)),
-    ])
-}
-
 /// The fastest case.
 pub(crate) fn fastest<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Option<&'a CaseRecord> {
     let known = cases.into_iter().filter_map(|case| Some((median(case)?, case)));
@@ -153,7 +127,7 @@ pub(crate) fn fastest<'a>(cases: impl IntoIterator<Item = &'a CaseRecord>) -> Op
 }
 
 /// The section of a part: its lead, its settings, its blocks, and its remarks.
-fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
+fn section(entry: &PartText, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
     let mut lead = vec![entry.lead.clone()];
     let settings: Vec<String> = part.settings.iter().map(|(name, text)| format!("{name}: {text}")).collect();
     if !settings.is_empty() {
@@ -162,7 +136,7 @@ fn section(entry: &Part, part: &StudyPart, mut blocks: Vec<Block>) -> Section {
     }
     lead.extend((!part.complete).then(interruption));
     let cases = part.cases.iter().map(|case| case.samples.len());
-    let shown = part.measures.iter().filter(|one| !one.name.starts_with(START));
+    let shown = part.measures.iter().filter(|one| !is_start(one));
     let measures = shown.map(|one| one.samples.len());
     let remarks = part.remarks.iter().cloned().chain(interval::legend(cases.chain(measures)));
     blocks.extend(self::remarks(remarks.collect()));
@@ -215,7 +189,7 @@ fn calls_of_the_writer(case: &CaseRecord, bytes: u64) -> Option<f64> {
     stats::figure::median_of(case, per_byte).map(|calls| (calls * bytes as f64).round())
 }
 
-/// The texts of a measure.
+/// The texts of a measure, whose samples are times in seconds, or of a size that was found: then the sample is a number of bytes.
 fn measure_texts(one: &Measure) -> Texts {
     let estimate = Estimate::of(&one.samples);
     let time = |found: Estimate| {
@@ -300,7 +274,7 @@ impl PartView<'_> {
         let first = self.entry.table.as_ref().and_then(|table| table.columns.first());
         let group = |name: &str, data: Option<DataLevel>| {
             let bar_of = |row: &RowText| {
-                let name = first.and_then(|column| self.row(row).remove(&column[1])).unwrap_or_default();
+                let name = first.and_then(|column| self.row(row).remove(&column.text)).unwrap_or_default();
                 Some(bar(&name, self.case(row, data)?))
             };
             BarGroup { name: name.to_owned(), bars: self.entry.rows.iter().filter_map(bar_of).collect() }
@@ -341,12 +315,12 @@ impl PartView<'_> {
 impl TableText {
     /// The table with these rows; if a row lacks a text, its cell is empty.
     pub(crate) fn block(&self, caption: &str, rows: Vec<Texts>) -> Block {
-        let headings = self.columns.iter().map(|column| match column.get(2) {
-            Some(_) => col(&column[0]).right(),
-            None => col(&column[0]).left(),
+        let headings = self.columns.iter().map(|column| match column.alignment {
+            Some(Alignment::Right) => col(&column.heading).right(),
+            None => col(&column.heading).left(),
         });
         let cells = |row: Texts| -> Vec<String> {
-            self.columns.iter().map(|column| row.get(&column[1]).cloned().unwrap_or_default()).collect()
+            self.columns.iter().map(|column| row.get(&column.text).cloned().unwrap_or_default()).collect()
         };
         Block::Table(Table::new(caption, headings, rows.into_iter().map(cells)))
     }

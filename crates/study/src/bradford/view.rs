@@ -10,7 +10,7 @@ use stats::figure::throughput_bytes_per_s;
 
 use super::equivalence::{Equivalence, Likeness, equivalence};
 use super::{Bradford, PublishedSystem, STUDY};
-use crate::File;
+use crate::parameters::StudyToml;
 use crate::view::{
     PartView, Texts, absent, case_texts, cases, chart, fastest, line, median, remarks, texts, throughputs,
 };
@@ -127,7 +127,7 @@ fn rows_of(other: &StudyPart) -> impl Iterator<Item = Texts> {
     sweeps(other).into_iter().map(move |sweep| sweep_texts(name(&sweep), &sweep))
 }
 
-pub(super) fn elsewhere(record: &StudyRecord, file: &File) -> Option<Section> {
+pub(super) fn elsewhere(record: &StudyRecord, file: &StudyToml) -> Option<Section> {
     others(record).next()?;
     let line_of = |other: &StudyPart, sweep: Vec<&CaseRecord>| {
         line(&format!("{}: {}, {}", kernel_of(other), sweep[0].spec, sweep[0].tasks), sweep)

@@ -11,7 +11,7 @@ use pipeline::contest::{Contender, Contest, Follower};
 
 use super::{Comp517, Material, Preset, STUDY};
 use crate::run::{PartRun, WARM_UP_ROUNDS, with_remedy};
-use crate::view::start_of;
+use crate::start::start_of;
 
 /// Measures the pipeline of a part over all links.
 pub(super) fn pipeline(run: &mut PartRun<'_>) -> anyhow::Result<()> {

@@ -8,9 +8,8 @@ use report::numbers::{decimal_size, ratio};
 use stats::Estimate;
 
 use super::{Comp517, Link, STUDY};
-use crate::view::{
-    PartView, Texts, absent, is_work, measured_bar, part, published_bar, remarks, short_texts, texts,
-};
+use crate::start::{is_work, short_texts};
+use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, remarks, texts};
 
 /// Smallest multiple of another link's time from which conclusions are drawn.
 const CLEARLY_SLOWER: f64 = 1.2;

@@ -11,7 +11,7 @@ use worker::{BuildCache, Registry, WorkerAmount, WorkerPair, worker_rows};
 
 use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
-use crate::view::start_of;
+use crate::start::start_of;
 
 /// A first trial moves this fraction of the amount, to find the slow languages.
 const FIRST_FRACTION: u64 = 64;

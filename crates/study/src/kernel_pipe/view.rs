@@ -7,10 +7,8 @@ use report::numbers::{ratio, throughput, time};
 use stats::Estimate;
 
 use super::{KernelPipe, PublishedLanguage, STUDY, statements};
-use crate::view::{
-    PartView, Texts, absent, bar, case_texts, is_work, median, part, published_bar, speed_axis, start_s,
-    texts,
-};
+use crate::start::{is_work, start_s};
+use crate::view::{PartView, Texts, absent, bar, case_texts, median, part, published_bar, speed_axis, texts};
 
 /// The language of a case's writer; empty for a case without workers.
 fn language(case: &CaseRecord) -> &str {

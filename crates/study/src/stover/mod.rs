@@ -6,8 +6,9 @@ mod view;
 
 use serde::Deserialize;
 
+use crate::Study;
+use crate::parameters::StudyWorkload;
 use crate::view::Texts;
-use crate::{Study, StudyWorkload};
 
 /// The entry in the list of studies.
 pub(crate) const STUDY: Study = Study {

@@ -25,7 +25,8 @@ use super::facts::mechanism_facts;
 use super::{STUDY, Stover};
 use crate::comp517::quoted;
 use crate::run::{PartRun, StudyRequest, WARM_UP_ROUNDS, fit, stream, with_remedy};
-use crate::view::{Texts, start_of, texts};
+use crate::start::start_of;
+use crate::view::{Texts, texts};
 
 /// Bytes at most of a failed pipeline's standard error that become part of the error.
 const MESSAGE_BYTES: usize = 1000;

@@ -9,9 +9,8 @@ use report::{ABSENT, Table};
 use stats::estimate::median;
 
 use super::{STUDY, Stover};
-use crate::view::{
-    PartView, Texts, absent, is_work, measure, measured_bar, part, published_bar, short_texts, texts,
-};
+use crate::start::{is_work, short_texts};
+use crate::view::{PartView, Texts, absent, measure, measured_bar, part, published_bar, texts};
 
 pub(super) fn columns(view: &PartView<'_>) -> Vec<Block> {
     let study: Stover = STUDY.parameters();
