@@ -5,18 +5,19 @@ use model::{BenchRecord, CaseRecord, DataLevel, Workload};
 use crate::estimate::estimated;
 use crate::groups::{OF_ONE_LOAD, key};
 use crate::lists::grouped;
+use crate::row_labels::RowLabels;
 use crate::sheet::{Sheet, col};
 use crate::table::{Fit, Table};
 use crate::unit::Unit;
 use crate::value::Value;
-use crate::view::{Labels, transports};
+use crate::view::transports;
 
 /// The cases of a row, which differ in their data level.
 type Levels<'a> = [&'a CaseRecord];
 
 /// A table if at least one mechanism was measured with several levels of data.
 pub(crate) fn table(record: &BenchRecord) -> Option<Table> {
-    let labels = Labels::from_record(record);
+    let labels = RowLabels::from_record(record);
     let axes: Vec<&str> = OF_ONE_LOAD.iter().copied().filter(|axis| *axis != "data").collect();
     let key = |case: &CaseRecord| (labels.label(case), key(case, &axes));
     let mut rows = grouped(transports(record).map(|case| (key(case), case)));

@@ -52,6 +52,7 @@ mod race;
 mod reason;
 mod remarks;
 mod render;
+mod row_labels;
 mod show;
 mod stages;
 mod statuses;

@@ -6,10 +6,11 @@ use crate::estimate::{estimate_value, estimated, quantity, speed};
 use crate::groups::{OF_ONE_BLOCK, conditions, groups, order};
 use crate::lists::{distinct, first_lines, grouped};
 use crate::numbers;
+use crate::row_labels::RowLabels;
 use crate::sheet::{Sheet, col};
 use crate::table::Table;
 use crate::unit::Unit;
-use crate::view::{Labels, SWEEP_FROM, ranked};
+use crate::view::{SWEEP_FROM, ranked};
 
 /// An offset is slow below this share of the best figure, if the intervals of the two do not overlap.
 const SLOW_BELOW: f64 = 0.8;
@@ -33,7 +34,7 @@ pub(crate) fn offsets<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Al
 
 /// The ranked cases of a record, with their labels.
 pub(crate) fn labelled_cases(record: &BenchRecord) -> impl Iterator<Item = (String, &CaseRecord)> {
-    let labels = Labels::without(record, Some("align"));
+    let labels = RowLabels::without(record, Some("align"));
     ranked(record).map(move |case| (labels.label(case), case))
 }
 

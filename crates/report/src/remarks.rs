@@ -15,15 +15,14 @@ use crate::{granted, interval, load, numbers, offsets, tail, unsteady, words};
 /// The machine and what all rows have in common, in pieces.
 pub(crate) fn heading(view: &View) -> Vec<String> {
     let record = view.record();
-    let [_, ends, data] = view.common.clone();
     let peer = record.peer.as_ref().map(|peer| format!("peer {}: {}", peer.name, words::machine(&peer.host)));
     let repeated = record.settings.repeated_rounds.filter(|rounds| *rounds > 0);
     let pieces = [
         Some(words::machine(&record.head.host)),
         peer,
         Some(block_range(record)),
-        ends,
-        data,
+        view.common.ends.clone(),
+        view.common.data.clone(),
         ranked(record).map(|case| case.relays).max().and_then(words::relays),
         buffers(record),
         unusual_payload(record),
@@ -36,13 +35,14 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
 /// "9 to 41 trials, interleaved, in 32.0 s"; if the run was stopped, "3 of 9 trials, interleaved, in 1.00 s".
 fn trials_made(record: &BenchRecord) -> String {
     let settings = &record.settings;
-    let planned = words::count(settings.trials as usize, "trial");
+    // The requested number, which with --precision is the most; if none was requested, the most that a case has.
+    let most = words::count(settings.trials as usize, "trial");
     let least = ranked(record).map(|case| case.samples.len()).filter(|made| *made > 0).min();
     let least = least.filter(|least| settings.took_s.is_some() && *least < settings.trials as usize);
     let trials = match least {
-        _ if settings.interrupted => of_planned(record, "", "").trim_end().to_owned(),
-        Some(least) => format!("{least} to {planned}"),
-        None => planned,
+        _ if settings.interrupted => trials_of_planned(record),
+        Some(least) => format!("{least} to {most}"),
+        None => most,
     };
     let interleaved = if settings.trials > 1 { ", interleaved" } else { "" };
     let took =
@@ -64,14 +64,16 @@ fn trial_range(record: &BenchRecord) -> String {
     }
 }
 
-/// "1 to 3 of 9 trials were", where fewer than planned were made; "9 to 10 trials were", "1 trial was".
-fn of_planned(record: &BenchRecord, was: &str, were: &str) -> String {
+/// "1 to 3 of 9 trials", where fewer than planned were made; "9 to 10 trials", "1 trial".
+fn trials_of_planned(record: &BenchRecord) -> String {
     let (planned, (least, most)) = (record.settings.trials as usize, trials_of_cases(record));
     let range = trial_range(record);
-    match most <= planned && least < planned {
-        true => format!("{range} of {} {were}", words::count(planned, "trial")),
-        false if most == 1 => format!("{range} trial {was}"),
-        false => format!("{range} trials {were}"),
+    if most <= planned && least < planned {
+        format!("{range} of {}", words::count(planned, "trial"))
+    } else if most == 1 {
+        format!("{range} trial")
+    } else {
+        format!("{range} trials")
     }
 }
 
@@ -83,7 +85,11 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
         Some(percent) => format!(
             "{stopped}, before every case was within {percent} % of its median: {range} trials of each were made."
         ),
-        None => format!("{stopped}: {} made.", of_planned(record, "was", "were")),
+        None => {
+            let trials = trials_of_planned(record);
+            let were = if trials == "1 trial" { "was" } else { "were" };
+            format!("{stopped}: {trials} {were} made.")
+        }
     })
 }
 

@@ -1,17 +1,19 @@
 //! Which mechanism to take: a sentence for streams and one for round trips, by the rule of `hosepipe recommend` ([`stats::choice`]). A
 //! faster mechanism whose ends spin is named with its cost.
 
+mod sweep;
+
 use model::{CaseRecord, DataLevel, Load, Placement, Settings, Tasks, Workload};
 use stats::choice::{costly_cpu_ns, counts_server_only};
 use stats::estimate::ENOUGH_FOR_95_PERCENT;
 use stats::load::torn_share;
 use stats::race::SAME_TIMES;
-use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, choose_each, figure, shared_cpu};
+use stats::{Choice, Demand, Estimate, Excluded, RankedCase, choose, figure, shared_cpu};
 
 use crate::estimate::{estimated, paired_speeds, quantity, speed};
 use crate::groups::{OF_ONE_LOAD, groups};
-use crate::limits::{NAMES_MAX, SENTENCES_MAX};
-use crate::lists::{distinct, first_if_any, first_names, first_of};
+use crate::limits::NAMES_MAX;
+use crate::lists::first_if_any;
 use crate::load;
 use crate::numbers;
 use crate::race::RaceWords;
@@ -20,8 +22,6 @@ use crate::value::Value;
 use crate::view::{Ranking, View, transports};
 use crate::words::{self, whereabouts};
 
-/// How others compare with the one that is taken at a size: they surely cost the same within a tenth, that is not known, or they surely cost less.
-const SIZE_LABELS: [&str; 3] = ["Sharing the first place", "Not told apart", "Ahead by at most 3 %"];
 /// Fewest rounds from which the number of rounds needed is estimated.
 const FEW_ROUNDS: usize = 20;
 /// Nothing more is asked of a mechanism than to cost little.
@@ -51,7 +51,7 @@ pub(crate) fn verdict(view: &View) -> Findings {
             let sentences = candidates.iter().find_map(|one| one.sentences(settings));
             sentences.or_else(|| candidates.iter().find_map(Candidates::no_choice)).unwrap_or_default()
         }
-        rankings => sweep(rankings, workload, settings).into_iter().collect(),
+        rankings => sweep::sentence(rankings, workload, settings).into_iter().collect(),
     };
     let verdicts =
         Workload::ALL.iter().flat_map(|workload| groups.iter().map(move |group| of_group(*workload, group)));
@@ -69,65 +69,6 @@ fn under_load<'a>(view: &View<'a>) -> Vec<Vec<String>> {
     let cases = transports(view.record()).filter(|case| case.load().is_requested());
     let candidates = groups(cases, |case| *case, OF_ONE_LOAD).into_iter().map(Candidates::among);
     candidates.filter_map(|one| one.sentences(&view.record().settings).or_else(|| one.all_torn())).collect()
-}
-
-/// Which to take at a size of a sweep.
-struct SizeAnswer<'a> {
-    candidates: Candidates<'a>,
-    taken: &'a CaseRecord,
-}
-
-/// "Streams, by time and CPU: take `pipe` at 1 B, `shm-ring` from 2 B to 1 MiB. Not told apart: `fifo` at 1 B; of those that cost
-/// about the same the simplest is named; to tell them apart: --time 3m."; `None` where there are not two to choose from.
-fn sweep(rankings: &[Ranking], workload: Workload, settings: &Settings) -> Option<String> {
-    let groups = rankings.iter().map(|ranking| cases_of(ranking, workload, false));
-    let groups: Vec<Vec<&CaseRecord>> = groups.collect();
-    let choices = choose_each(&groups, &DEMAND).into_iter();
-    let answer = |(cases, choice)| {
-        let candidates = Candidates { cases, choice };
-        let taken = candidates.taken()?;
-        Some(SizeAnswer { candidates, taken })
-    };
-    let answers: Vec<SizeAnswer> = groups.into_iter().zip(choices).filter_map(answer).collect();
-    let runs = answers.chunk_by(|one, other| one.taken.spec == other.taken.spec);
-    let run_texts: Vec<String> = runs.map(|run| format!("`{}` {}", run[0].taken.spec, sizes(run))).collect();
-    if run_texts.is_empty() {
-        return None;
-    }
-    let places = distinct(answers.iter().map(|one| words::whereabouts(one.taken))).join(" or ");
-    let subject = quantity(workload).subject;
-    let mut text = format!("{subject} {places}, by time and CPU: take {}.", run_texts.join(", "));
-    for (kind, label) in SIZE_LABELS.into_iter().enumerate() {
-        let names_of = |one: &SizeAnswer| one.candidates.others()[kind].clone();
-        let is_of_kind = |one: &SizeAnswer| !names_of(one).is_empty();
-        let runs = answers.chunk_by(|one, other| is_of_kind(one) == is_of_kind(other));
-        let with_names = |run: &[SizeAnswer]| {
-            let names = distinct(run.iter().flat_map(names_of));
-            format!("{} {}", first_names(&names, NAMES_MAX), sizes(run))
-        };
-        let run_texts: Vec<String> = runs.filter(|run| is_of_kind(&run[0])).map(with_names).collect();
-        if run_texts.is_empty() {
-            continue;
-        }
-        let first_runs = first_of(&run_texts, SENTENCES_MAX, "; ", String::clone);
-        let rounds = |one: &&SizeAnswer| one.candidates.choice.standing.rounds_needed.unwrap_or(usize::MAX);
-        let farthest = answers.iter().filter(|one| is_of_kind(one)).max_by_key(rounds);
-        let undecided = farthest.and_then(|one| one.candidates.undecided(one.taken, settings));
-        let undecided = undecided.unwrap_or_default();
-        text += &format!(
-            " {label}: {first_runs}; of those that cost about the same the simplest is named{undecided}."
-        );
-    }
-    Some(text)
-}
-
-/// "at 1 B", "from 2 B to 1 MiB"
-fn sizes(run: &[SizeAnswer]) -> String {
-    let [from, to] = [run.first(), run.last()].map(|one| one.map_or(0, |one| one.taken.block_bytes));
-    match from == to {
-        true => format!("at {}", numbers::size(from)),
-        false => format!("from {} to {}", numbers::size(from), numbers::size(to)),
-    }
 }
 
 /// ", 4 senders, 1,000 a second"; empty if no load was requested.
@@ -161,23 +102,6 @@ impl<'a> Candidates<'a> {
         Some(RaceWords { cases, choice, taken: choice.taken?, demand: &DEMAND })
     }
 
-    /// The names of the others that stand where [`SIZE_LABELS`] say.
-    fn others(&self) -> [Vec<String>; 3] {
-        let mut others = [const { Vec::new() }; 3];
-        let Some(words) = self.words() else { return others };
-        others[1].extend(words.open().map(|one| self.name(one.at)));
-        let is_open = self.choice.standing.first.iter().any(|one| one.at == words.taken);
-        let kind = if self.choice.shares_first_place(words.taken) {
-            0
-        } else if is_open {
-            1
-        } else {
-            2
-        };
-        others[kind].extend(words.level());
-        others
-    }
-
     /// The case to take; `None` if there are not two to choose from.
     fn taken(&self) -> Option<&'a CaseRecord> {
         self.choice.taken.filter(|_| self.cases.len() > 1).map(|at| self.cases[at])
@@ -198,15 +122,16 @@ impl<'a> Candidates<'a> {
     fn sentences(&self, settings: &Settings) -> Option<Vec<String>> {
         let taken = self.taken()?;
         let torn = self.torn().map(|torn| format!("; left out, as {}: {torn}", torn_how(taken)));
-        let unchecked = taken.load().has_several_at_an_end() && torn_share(taken).is_none();
-        let unchecked =
-            unchecked.then(|| format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken)));
-        let unchecked = unchecked.or_else(|| unpromised(taken));
+        let is_unchecked = taken.load().has_several_at_an_end() && torn_share(taken).is_none();
+        let unsure = match is_unchecked {
+            true => Some(format!("; not checked (--data {}): whether {}", taken.data, torn_how(taken))),
+            false => unpromised(taken),
+        };
         let words = self.words()?;
         let lead = words.lead(cost_words(taken)).map(|(next, lead)| format!("; the next, {next}, {lead}"));
         let simplest = words.simplest().map(|simplest| format!(", {simplest}"));
         let open = words.not_told_apart().map(|open| format!("; {open}"));
-        let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unchecked];
+        let standing = [lead, simplest, open, self.undecided(taken, settings), torn, unsure];
         let standing_text: String = standing.into_iter().flatten().collect();
         let take = format!("take `{}` ({}){standing_text}.", taken.spec, figures(taken));
         let sentence = format!("{}: {take}", what(taken));

@@ -4,11 +4,10 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use model::{
-    AXES, Axis, AxisDisplay, AxisValue, BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec,
-    Tasks, Throughput, Workload,
+    BenchRecord, CaseRecord, DataLevel, Latency, Placement, Role, Spec, Tasks, Throughput, Workload,
 };
 use stats::TrialsByCpus;
 
@@ -16,6 +15,7 @@ use crate::document::labelled;
 use crate::estimate::{figures_by_cpus, speed};
 use crate::groups::{ChartedCases, Pipes, References, Source};
 use crate::lists::{distinct, grouped, joined};
+use crate::row_labels::RowLabels;
 use crate::{languages, numbers, words};
 
 /// Least number of block sizes, or of buffer offsets, that are shown as a sweep: in one table, and not in a table for each.
@@ -47,8 +47,10 @@ pub(crate) struct Ranking<'a> {
 pub(crate) struct RankedRow<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) label: String,
-    /// Streams, then round trips: each as it ranks, then with pinned ends.
-    cases: [[Option<&'a CaseRecord>; 2]; 2],
+    /// At most one for each workload and placement: the streams, then the round trips, of each the one that ranks before the pinned one.
+    cases: Vec<&'a CaseRecord>,
+    /// The placement of its cases that do not rank.
+    pinned: Option<Placement>,
     /// How many times as fast as the plain pipe, in the median of the rounds that both have.
     pub(crate) times_pipe: Option<f64>,
     /// Computed once, because all histograms of the case must be decoded for it.
@@ -62,7 +64,38 @@ pub(crate) struct View<'a> {
     /// The records, each with its floors and its ceilings.
     sources: Vec<(Source<'a>, References<'a>)>,
     /// The conditions that all rankings have in common.
-    pub(crate) common: [Option<String>; 3],
+    pub(crate) common: Conditions,
+}
+
+/// What the cases of a ranking have in common, in words; `None` for what other rankings do not share with it.
+#[derive(Debug)]
+pub(crate) struct Conditions {
+    /// The blocks of both workloads.
+    pub(crate) blocks: Option<String>,
+    /// The tasks at the ends, and their CPUs.
+    pub(crate) ends: Option<String>,
+    /// What was done with the data.
+    pub(crate) data: Option<String>,
+}
+
+impl Conditions {
+    fn shared_by(rankings: &[Ranking]) -> Self {
+        let all: Vec<Self> = rankings.iter().map(Ranking::conditions).collect();
+        let shared = |of: fn(&Self) -> &Option<String>| match &distinct(all.iter().map(of))[..] {
+            [one] => (*one).clone(),
+            _ => None,
+        };
+        Self {
+            blocks: shared(|one| &one.blocks),
+            ends: shared(|one| &one.ends),
+            data: shared(|one| &one.data),
+        }
+    }
+
+    /// All of them, joined.
+    pub(crate) fn text(&self) -> String {
+        joined([&self.blocks, &self.ends, &self.data].into_iter().flatten().map(String::as_str))
+    }
 }
 
 impl<'a> View<'a> {
@@ -76,11 +109,7 @@ impl<'a> View<'a> {
         let ranking = |(axes, rows)| Ranking::new(axes, blocks.pinned, rows);
         let mut rankings: Vec<Ranking<'a>> = grouped(rows).into_iter().map(ranking).collect();
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
-        let conditions: Vec<[String; 3]> = rankings.iter().map(Ranking::conditions).collect();
-        let common = [0, 1, 2].map(|at| {
-            let [first, rest @ ..] = &*distinct(conditions.iter().map(|own| &own[at])) else { return None };
-            rest.is_empty().then(|| first.to_string())
-        });
+        let common = Conditions::shared_by(&rankings);
         let sources = sources.iter().map(|source| (*source, References::from_record(source.record)));
         Self { sources: sources.collect(), rankings, common }
     }
@@ -106,10 +135,13 @@ impl<'a> View<'a> {
 
     /// How the first ranking of a group differs from those of other groups, in words; empty if there are none.
     pub(crate) fn title(&self, group: &[Ranking<'a>]) -> String {
-        let of_one_size = |at: &usize| *at > 0 || group.len() == 1;
-        let differing = (0..3).filter(|at| self.common[*at].is_none()).filter(of_one_size);
-        let own = group[0].conditions();
-        joined(differing.map(|at| own[at].as_str()))
+        let Conditions { blocks, ends, data } = group[0].conditions();
+        let differing = Conditions {
+            blocks: blocks.filter(|_| self.common.blocks.is_none() && group.len() == 1),
+            ends: ends.filter(|_| self.common.ends.is_none()),
+            data: data.filter(|_| self.common.data.is_none()),
+        };
+        differing.text()
     }
 
     /// What the charts of a workload show.
@@ -150,11 +182,14 @@ impl<'a> Ranking<'a> {
         Self { axes, pinned, rows, against_pipe }
     }
 
-    /// The blocks of both workloads, the ends and their CPUs, and what was done with the data, in words.
-    pub(crate) fn conditions(&self) -> [String; 3] {
+    pub(crate) fn conditions(&self) -> Conditions {
         let [streams, round_trips] = self.axes.block_bytes.map(|bytes| bytes.map(numbers::size));
         let data = words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check));
-        [words::blocks(streams, round_trips), self.ends(), data.to_owned()]
+        Conditions {
+            blocks: Some(words::blocks(streams, round_trips)),
+            ends: Some(self.ends()),
+            data: Some(data.to_owned()),
+        }
     }
 
     /// The CPUs of the pinned figures, in words: "CPUs 0,1".
@@ -192,45 +227,55 @@ impl<'a> Ranking<'a> {
 /// The rows of a record, each with the axes of its ranking. Of several cases of one name, workload and placement the first is in the
 /// first row of that name, the second in the second, and so on.
 fn rows_of<'a>(source: Source<'a>, blocks: &Blocks) -> Vec<(RankingAxes, RankedRow<'a>)> {
-    let (labels, pipes) = (Labels::from_record(source.record), Pipes::from_record(source.record));
-    let mut all = Vec::new();
+    let (labels, pipes) = (RowLabels::from_record(source.record), Pipes::from_record(source.record));
     // The pairs of a matrix have a table and a chart of their own.
     let cases = ranked(source.record).filter(|case| !languages::is_of_matrix(case));
-    for ((axes, label), cases) in grouped(cases.map(|case| ((blocks.axes(case), labels.label(case)), case))) {
-        let mut rows: Vec<[[Option<&CaseRecord>; 2]; 2]> = Vec::new();
-        let mut counts = [[0; 2]; 2];
-        for case in cases {
-            let (workload, place) =
-                (case.workload as usize, usize::from(blocks.pinned == Some(case.placement)));
-            let at = counts[workload][place];
-            counts[workload][place] += 1;
-            if at == rows.len() {
-                rows.push([[None; 2]; 2]);
-            }
-            rows[at][workload][place] = Some(case);
-        }
-        for cases in rows {
-            let [[stream, _], [round_trip, _]] = cases;
-            let times_pipe = stream.or(round_trip).and_then(|case| pipes.times(case));
-            let label = label.clone();
-            all.push((
-                axes,
-                RankedRow { source, label, cases, times_pipe, round_trip_by_cpus: OnceCell::new() },
-            ));
+    let of_one_name = grouped(cases.map(|case| ((blocks.axes(case), labels.label(case)), case)));
+    let rows = of_one_name.into_iter().flat_map(|((axes, label), cases)| {
+        let rows = one_of_each(cases).into_iter();
+        rows.map(move |cases| (axes, label.clone(), cases)).collect::<Vec<_>>()
+    });
+    let row = |(axes, label, cases)| {
+        let mut row = RankedRow {
+            source,
+            label,
+            cases,
+            pinned: blocks.pinned,
+            times_pipe: None,
+            round_trip_by_cpus: OnceCell::new(),
+        };
+        row.times_pipe = row.stream().or(row.round_trip()).and_then(|case| pipes.times(case));
+        (axes, row)
+    };
+    rows.map(row).collect()
+}
+
+/// Lists of cases with at most one for each workload and placement.
+fn one_of_each(cases: Vec<&CaseRecord>) -> Vec<Vec<&CaseRecord>> {
+    let kind = |case: &CaseRecord| (case.workload, case.placement);
+    let mut lists: Vec<Vec<&CaseRecord>> = Vec::new();
+    for case in cases {
+        match lists.iter_mut().find(|list| list.iter().all(|other| kind(other) != kind(case))) {
+            Some(list) => list.push(case),
+            None => lists.push(vec![case]),
         }
     }
-    all
+    for list in &mut lists {
+        model::sort_by_key(list, |case| (case.workload, case.placement != Placement::Any));
+    }
+    lists
 }
 
 impl<'a> RankedRow<'a> {
-    /// The streams, then the round trips, if they were measured.
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseRecord> + use<'a> {
-        self.cases.into_iter().flatten().flatten()
+        self.cases.clone().into_iter()
     }
 
     /// The case of a workload, as it ranks or with pinned ends.
     pub(crate) fn case(&self, workload: Workload, pinned: bool) -> Option<&'a CaseRecord> {
-        self.cases[workload as usize][usize::from(pinned)]
+        let is_asked =
+            |case: &&CaseRecord| case.workload == workload && (Some(case.placement) == self.pinned) == pinned;
+        self.cases.iter().copied().find(is_asked)
     }
 
     /// The label, with that of the record if there are several.
@@ -303,6 +348,8 @@ impl Blocks {
         Self { sizes, pinned: placements.pop_first().filter(|_| both && !swept) }
     }
 
+    /// The ranking that a case belongs to. Streams of 64 KiB and round trips of 64 B, each of one size, are in one ranking; over the same sizes
+    /// those of 1 KiB are in one and those of 4 KiB in the next; over other sizes streams and round trips have rankings of their own.
     fn axes(&self, case: &CaseRecord) -> RankingAxes {
         let [streams, round_trips] = &self.sizes;
         let block_bytes = if streams.len() == 1 && round_trips.len() == 1 {
@@ -313,56 +360,5 @@ impl Blocks {
         };
         let placement = if self.pinned.is_some() { Placement::Any } else { case.placement };
         RankingAxes { data: case.data, tasks: case.tasks, placement, block_bytes }
-    }
-}
-
-/// The names of a record's rows: the spec, and what distinguishes rows of one spec.
-pub(crate) struct Labels<'a>(HashMap<&'a Spec, Variants>);
-
-/// The value of each axis that a label may name, in the first case of a spec, and whether other cases differ in it.
-type Variants = Vec<(&'static Axis, Option<AxisValue>, bool)>;
-
-impl<'a> Labels<'a> {
-    pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
-        Self::without(record, None)
-    }
-
-    /// The same for tables that show an axis beside the names.
-    pub(crate) fn without(record: &'a BenchRecord, left_out: Option<&str>) -> Self {
-        let mut specs: HashMap<&Spec, Variants> = HashMap::new();
-        let axes = || {
-            AXES.iter().filter(|axis| {
-                matches!(axis.shown, AxisDisplay::Rows | AxisDisplay::LabelledRows) && axis.name != left_out
-            })
-        };
-        for case in ranked(record) {
-            let first = || axes().map(|axis| (axis, (axis.value)(case), false)).collect();
-            for (axis, known, differs) in specs.entry(&case.spec).or_insert_with(first) {
-                let value = (axis.value)(case);
-                *differs |= known.is_some() && value.is_some() && *known != value;
-                *known = known.take().or(value);
-            }
-        }
-        Self(specs)
-    }
-
-    pub(crate) fn label(&self, case: &CaseRecord) -> String {
-        if let Some(worker) = &case.worker {
-            return languages::title(worker);
-        }
-        let mut label = case.spec.to_string();
-        for (axis, _, differs) in self.0.get(&case.spec).into_iter().flatten() {
-            match (axis.value)(case) {
-                Some(value) if axis.shown == AxisDisplay::LabelledRows => {
-                    label.push_str(&format!(" {}", value.raw().replace('-', " ")));
-                }
-                Some(value @ AxisValue::Word(_)) if *differs => label.push_str(&format!(" ({value})")),
-                Some(value) if *differs => {
-                    label.push_str(&format!(" ({} {value})", axis.name.unwrap_or(axis.column)));
-                }
-                _ => {}
-            }
-        }
-        label
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn gaps(set: &ChartedCases) -> Option<Table> {
 pub(super) fn tables(source: &Source) -> Vec<Table> {
     let table = |ranking: &Ranking| {
         let table = columns::table(ranking, source.record.settings.interrupted).texts();
-        let title = joined(ranking.conditions().iter().map(String::as_str));
+        let title = ranking.conditions().text();
         let label = if source.label.is_empty() { String::new() } else { format!("{}: ", source.label) };
         Table { title: label + &title, ..table }
     };
