@@ -107,10 +107,11 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let live = RefCell::new(Live::on_stderr());
     let show = |stages: &[StageSnapshot]| live.borrow_mut().show(stages);
     let painter: Option<&StagePainter<'_>> = if args.live { Some(&show) } else { None };
-    let is_shown =
-        args.stats || args.live || args.meter || args.lines || args.latency && args.outcome.is_none();
-    let options = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show: painter };
-    let watched = (is_shown || args.latency || !args.outputs.is_empty()).then_some(options);
+    // A comparison of pipelines (`args.outcome`) wants the lines' times in its own record, and no table.
+    let has_latency_table = args.latency && args.outcome.is_none();
+    let has_table = args.stats || args.live || args.meter || args.lines || has_latency_table;
+    let is_watched = has_table || args.latency || !args.outputs.is_empty();
+    let watched = Watched { meter: args.meter, lines: args.lines, latency: args.latency, show: painter };
     let own = pipeline::text_arguments(&shell, &args.text);
     let arguments = script::arguments(args.pipefail, &shell, own)?;
     if let Some(outcome) = &args.outcome {
@@ -119,13 +120,13 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         write_outcome(outcome, &Ok(&Summary::default()))?;
     }
     let head = args.outputs.begin();
-    let is_watched = watched.is_some();
     let shell_run = ShellRun {
         streams: args.outputs.streams()?,
         keep,
-        watched,
+        watched: is_watched.then_some(watched),
         line_buffered: args.line_buffered.clone(),
         align_buffers: args.align_buffers && copies::alignment_has_effect(),
+        // The stages' statuses, which a comparison needs also where nothing else of them is watched.
         recorded: is_watched || args.outcome.is_some(),
         without: args.without.as_ref(),
         ..script::shell_run(
@@ -147,8 +148,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             latency: args.latency.then(|| ran.summary.latency.clone()),
             ..record(head, args.text.to_string_lossy().into_owned(), &via, &ran)
         };
-        let text = is_shown.then(|| tune_cmd::suggestion(&record)).flatten();
-        let saved = args.outputs.show_on_stderr(Loaded::new("this run", record), is_shown);
+        let text = has_table.then(|| tune_cmd::suggestion(&record)).flatten();
+        let saved = args.outputs.show_on_stderr(Loaded::new("this run", record), has_table);
         text.iter().for_each(|text| terminal::remark(text));
         if (args.meter || args.lines) && ran.summary.links.is_empty() {
             terminal::remark(

@@ -113,6 +113,7 @@ fn case(endpoint_request: &EndpointRequest) -> Result<Case, CaseError> {
     let direction =
         Some(if asked.direction == Some(Direction::Here) { Direction::Peer } else { Direction::Here });
     let load = Load { rate_per_s: asked.load.rate_per_s, ..Load::default() };
+    // What only the requesting host has is as in a case that asks for nothing.
     let Case { tasks, placement, relays, .. } = Case::stream(asked.spec.clone());
     Ok(Case { direction, tasks, placement, load, relays, ..asked.clone() })
 }

@@ -107,8 +107,8 @@ impl<'f> PeerEndpoint<'f> {
     pub(crate) fn look(&mut self, case: &Case) -> Result<u64, CaseError> {
         self.handle_messages(Duration::ZERO)?;
         match &self.report {
-            Some((failed, came)) if came.elapsed() > GRACE => {
-                cause(std::slice::from_ref(failed), case).map_or(Ok(self.moved), Err)
+            Some((report, came)) if came.elapsed() > GRACE => {
+                cause(std::slice::from_ref(report), case).map_or(Ok(self.moved), Err)
             }
             _ => Ok(self.moved),
         }
@@ -157,7 +157,8 @@ impl<'f> PeerEndpoint<'f> {
             }
             match self.report.take() {
                 Some((report, _)) => return Ok(on_our_clock(report, &self.endpoint_request, near)?),
-                // After a failure here, waits for the cause from the other host, for at most [`GRACE`].
+                // After a failure here, waits for the cause from the other host, for at most [`GRACE`]; without one, the failure here is the cause,
+                // and the other end counts as one that did not fail.
                 None if near.failure.is_some() && ended.elapsed() > GRACE => {
                     return Ok(EndpointReport { failure: None, ..near.clone() });
                 }

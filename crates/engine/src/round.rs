@@ -152,14 +152,14 @@ impl Drop for RoundProcess {
 /// those that request an end.
 ///
 /// # Errors
-/// Standard input or output fails, or has a message that is no order.
+/// Standard output fails, or standard input has a message that is no order. Where standard input cannot be read, it has ended.
 pub fn serve_round() -> Result<(), WireError> {
     let cleaner = mechanism::start_cleaner();
     signals::ignore(&[libc::SIGHUP, libc::SIGINT, libc::SIGTERM]);
     let mut wire = Wire::over_stdio("the process of the run")?;
     let folder = Folder::private();
     let mut tiles = Tiles::new();
-    // During a trial there is no order: what can be read is the end of the input.
+    // During a trial there is no order, and an answer to `ChecksumOf` is read where it is asked: what else can be read is the end of the input.
     let stop = || ready_within(&std::io::stdin(), PollFlags::IN, Some(Duration::ZERO)).unwrap_or(true);
     // Without a line it is the end of the input.
     while wire.has_line(FOR_EVER).is_ok() {

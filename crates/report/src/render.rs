@@ -1,5 +1,5 @@
-//! The ways of showing a document: in a terminal, as Markdown, as HTML. Each is a file that knows documents and tables, and no
-//! records.
+//! The ways of showing a document: in a terminal, as Markdown, as HTML; and of a table: as CSV. Each is a file that knows documents and
+//! tables, and no records.
 
 mod csv;
 mod html;

@@ -62,7 +62,7 @@ fn unseen_ends(record: &RunRecord) -> impl Iterator<Item = String> {
     ];
     kinds.into_iter().filter_map(|(kind, what)| {
         let stages = record.stages.iter().filter(|stage| stage.unseen_end == Some(kind));
-        let names = distinct(stages.map(|stage| code(&shortened(&stage.command, COMMAND_COLUMNS))));
+        let names = distinct(stages.map(name));
         Some(format!("{what}: {}.", first_if_any(names, SENTENCES_MAX, ", ")?))
     })
 }
@@ -73,8 +73,12 @@ pub(crate) fn shown(stage: &StageRecord) -> String {
     stage.signal.map_or_else(status, signal_name)
 }
 
+/// The command of a stage, shortened.
+fn name(stage: &StageRecord) -> String {
+    code(&shortened(&stage.command, COMMAND_COLUMNS))
+}
+
 fn sentence(stage: &StageRecord, status: i32, next: Option<&StageRecord>, sigpipe: Sigpipe) -> String {
-    let name = |stage: &StageRecord| code(&shortened(&stage.command, COMMAND_COLUMNS));
     let own = name(stage);
     if let Some(signal) = stage.signal.map(signal_name) {
         return match (signal.as_str(), next) {

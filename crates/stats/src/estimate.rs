@@ -28,14 +28,14 @@ impl Analyses {
 }
 
 /// Samples at the first analysis: the interval of fewer is too wide or does not exist.
-const FIRST_LOOK: usize = 10;
-/// Most samples at a analysis; no run has as many trials.
-const LAST_LOOK: usize = 100_000;
+const FIRST_ANALYSIS: usize = 10;
+/// Most samples at an analysis; no run has as many trials.
+const LAST_ANALYSIS: usize = 100_000;
 
 /// The numbers of samples at which a case may end.
 pub(crate) fn analyses() -> impl Iterator<Item = usize> {
-    successors(Some(FIRST_LOOK), |samples| Some(samples + samples / 2))
-        .take_while(|samples| *samples <= LAST_LOOK)
+    successors(Some(FIRST_ANALYSIS), |samples| Some(samples + samples / 2))
+        .take_while(|samples| *samples <= LAST_ANALYSIS)
 }
 
 /// Statistics of a set of values.

@@ -47,11 +47,12 @@ impl CaseFigures {
         self.problem = self.problem.take().or(further.problem);
         self.failed |= further.failed;
         self.short |= further.short;
+        // What the system granted is shown once: that of the last run.
         self.found = further.found;
         self.amounts.extend(further.amounts);
     }
 
-    fn of_case(case: &CaseRecord, figure: DiffFigure, values: Vec<(u32, f64)>) -> Self {
+    fn with_values(case: &CaseRecord, figure: DiffFigure, values: Vec<(u32, f64)>) -> Self {
         let granted: Vec<String> =
             case.granted.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect();
         let mut found = BTreeMap::from([("granted", granted.join(", "))]);
@@ -83,9 +84,9 @@ impl CaseFigures {
 
 /// The figures of a bench. If all cases are floors and ceilings, they were requested as ordinary cases.
 pub fn of_bench(record: &BenchRecord) -> Vec<CaseFigures> {
-    let of_case =
+    let with_identity =
         |case| of_case(case).into_iter().map(|one| CaseFigures { case: record.identity(case), ..one });
-    let mut all: Vec<CaseFigures> = record.cases.iter().flat_map(of_case).collect();
+    let mut all: Vec<CaseFigures> = record.cases.iter().flat_map(with_identity).collect();
     if all.iter().all(|one| one.control) {
         all.iter_mut().for_each(|one| one.control = false);
     }
@@ -104,7 +105,7 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         let value =
             |sample| figure::case_bytes_per_s(case, sample).filter(|value| crate::changes::usable(*value));
         let values = case.samples.iter().filter_map(|sample| Some((sample.round, value(sample)?)));
-        return vec![CaseFigures::of_case(case, DiffFigure::Throughput, values.collect())];
+        return vec![CaseFigures::with_values(case, DiffFigure::Throughput, values.collect())];
     }
     let (mut middle, mut tail) = (Vec::new(), Vec::new());
     for sample in &case.samples {
@@ -117,7 +118,7 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         );
     }
     let short = tail.len() < middle.len();
-    let mut tail = CaseFigures::of_case(case, DiffFigure::RoundTripP99, tail);
+    let mut tail = CaseFigures::with_values(case, DiffFigure::RoundTripP99, tail);
     if short {
         tail.values.clear();
         tail.short = true;
@@ -125,7 +126,7 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
             tail.problem = Some(format!("fewer than {} round trips in a trial", Tail::P99.trips_min()));
         }
     }
-    vec![CaseFigures::of_case(case, DiffFigure::RoundTripP50, middle), tail]
+    vec![CaseFigures::with_values(case, DiffFigure::RoundTripP50, middle), tail]
 }
 
 /// The times of one pipeline over one link.

@@ -46,17 +46,17 @@ impl Tail {
     }
 }
 
-/// The 95 % intervals of the percentiles of all round trips, `all`; `None` with too few trials. The round trips of one trial have its pauses
-/// in common, so that a trial counts as one cluster: the share of the round trips beyond a percentile has the error that the differences
-/// between trials give it, and the interval holds the percentiles of the shares within that error (Woodruff, *Journal of the American
-/// Statistical Association* 47, 1952).
+/// The 95 % intervals of the percentiles of all round trips, `all`; `None` with too few trials. The round trips of one trial have its pauses in
+/// common, so that each trial is one cluster of a cluster sample. The share of round trips beyond a percentile, a ratio over k clusters, has the
+/// standard error √(k/(k − 1) · Σ(beyondᵢ − share · tripsᵢ)²) / Σ tripsᵢ. The interval holds the percentiles of the shares within Student's t times
+/// that (Woodruff, *Journal of the American Statistical Association* 47, 1952).
 pub(crate) fn intervals(trials: &[Histogram<u64>], all: &Histogram<u64>) -> Option<Tails> {
     if trials.len() < ENOUGH_FOR_95_PERCENT {
         return None;
     }
     let clusters = trials.len() as f64;
     let count = all.len() as f64;
-    let spread = student::exceeded_with(0.025, clusters - 1.0) * (clusters / (clusters - 1.0)).sqrt() / count;
+    let t = student::exceeded_with(0.025, clusters - 1.0);
     let interval = |tail: Tail| {
         if all.len() < tail.trips_min() {
             return None;
@@ -65,8 +65,9 @@ pub(crate) fn intervals(trials: &[Histogram<u64>], all: &Histogram<u64>) -> Opti
         let percentile = all.value_at_quantile(share);
         let beyond = |trial: &Histogram<u64>| trial.count_between(percentile + 1, u64::MAX) as f64;
         let share_beyond = beyond(all) / count;
-        let unlike = |trial| (beyond(trial) - share_beyond * trial.len() as f64).powi(2);
-        let error = spread * trials.iter().map(unlike).sum::<f64>().sqrt();
+        let square = |trial| (beyond(trial) - share_beyond * trial.len() as f64).powi(2);
+        let squares: f64 = trials.iter().map(square).sum();
+        let error = t * (clusters / (clusters - 1.0) * squares).sqrt() / count;
         let high = (share + error < 1.0).then(|| all.value_at_quantile(share + error));
         Some((all.value_at_quantile((share - error).max(0.0)), high))
     };

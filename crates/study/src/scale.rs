@@ -7,7 +7,7 @@ use model::parse_size;
 use serde::{Deserialize, Deserializer};
 
 /// A share (or a multiple) of a study's amounts: bytes, counts, lines, files. The number of trials is multiplied by its square root,
-/// and is at least two, so that a spread can be shown.
+/// and is at least two, so that a spread can be shown, and at most that of the study.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale(f64);
 

@@ -16,7 +16,7 @@ pub enum Scale {
 const DECADES_MIN: f64 = 2.5;
 /// Largest value; the smallest one of a logarithmic axis is its inverse. Larger values are errors of arithmetic.
 const LARGEST: f64 = 1e24;
-/// Rarities with a tick: 0 %, 50 %, 90 %, 99 %…
+/// Rarities with a tick. Of the percentile p it is 1/(1 − p): 0 %, 50 %, 90 %, 99 %…
 const RARITIES: [f64; 9] = [1.0, 2.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 /// Least number of ticks in the finest list, so that a sixteenth of an axis, the page's largest zoom, still has some.
 const FINE: usize = 100;
@@ -89,28 +89,32 @@ impl Range {
         }
     }
 
-    /// Lists of ticks for parts of the axis, each finer than the previous one.
+    /// Lists of ticks for parts of the axis, each finer than the previous one; none after the first that has enough.
     pub(super) fn ever_finer_ticks(&self) -> Vec<Vec<f64>> {
-        let fractions = |base: f64, step: f64| {
-            let factors = (0..).map(|count| 1.0 + f64::from(count) * step);
-            self.multiplied_powers(base, &factors.take_while(|factor| *factor < base).collect::<Vec<f64>>())
-        };
         let mut lists = match (self.scale, self.unit) {
             (_, Unit::Rarity) => vec![self.ticks(0)],
             (Scale::Linear, _) => [6, 15, 40, FINE].map(|about| self.ticks(about)).to_vec(),
             (Scale::Log, Unit::Bytes) => {
-                let whole = [6, FINE].map(|about| self.ticks(about)).into_iter();
-                whole.chain([0.5, 0.25, 0.0625].map(|step| fractions(2.0, step))).collect()
+                let powers = [6, FINE].map(|about| self.ticks(about));
+                let between = [0.5, 0.25, 0.0625].map(|step| self.steps_between_powers(2.0, step));
+                [&powers[..], &between].concat()
             }
             (Scale::Log, _) => {
-                let whole = [vec![1.0], vec![1.0, 2.0, 5.0]].map(|list| self.multiplied_powers(10.0, &list));
-                let finer = [1.0, 0.5, 0.1].map(|step| fractions(10.0, step));
-                std::iter::once(self.ticks(6)).chain(whole).chain(finer).collect()
+                let powers = [vec![1.0], vec![1.0, 2.0, 5.0]];
+                let powers = powers.map(|factors| self.multiplied_powers(10.0, &factors));
+                let between = [1.0, 0.5, 0.1].map(|step| self.steps_between_powers(10.0, step));
+                [&[self.ticks(6)], &powers[..], &between].concat()
             }
         };
         let enough = lists.iter().position(|list| list.len() >= FINE).map_or(lists.len(), |at| at + 1);
         lists.truncate(enough);
         lists
+    }
+
+    /// Equal steps from each power of a base to the next. Of base 10 and step 0.5: 1, 1.5, 2 … 9.5, 10, 15, 20 …
+    fn steps_between_powers(&self, base: f64, step: f64) -> Vec<f64> {
+        let factors = (0..).map(|count| 1.0 + f64::from(count) * step);
+        self.multiplied_powers(base, &factors.take_while(|factor| *factor < base).collect::<Vec<f64>>())
     }
 
     /// About this many whole powers of a base, in equal steps.

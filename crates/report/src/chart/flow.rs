@@ -110,12 +110,13 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
     let sum: f64 = known.iter().sum();
     // Several threads can have more CPU time than elapsed time: the parts are shrunk to fit.
     let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
-    let rest = (stage.wall_s - sum * shrunk).max(0.0);
+    let parts_s = known.into_iter().map(|time_s| time_s * shrunk);
+    let rest_s = (stage.wall_s - sum * shrunk).max(0.0);
     let whole = flow.wall_s.max(stage.wall_s).max(f64::MIN_POSITIVE);
     let mut x = 0.0;
     let mut parts = Vec::new();
-    for ((_, class), time_s) in PARTS.into_iter().zip(known.into_iter().chain([rest / shrunk])) {
-        let wide = time_s * shrunk / whole * width;
+    for ((_, class), time_s) in PARTS.into_iter().zip(parts_s.chain([rest_s])) {
+        let wide = time_s / whole * width;
         if wide >= 0.05 {
             parts.push((class, x, wide));
         }

@@ -32,22 +32,15 @@ struct Grid {
     cell: f64,
     /// Angle of the columns' names, in degrees.
     turned: f64,
-    /// The factor of the common unit, and its name.
-    step: (f64, String),
+    /// How many of the values' units the common unit is, and its name.
+    common_unit: (f64, String),
 }
 
 pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
-    let values = heat.cells.iter().flatten().filter_map(|cell| cell.value);
-    let values = values.filter(|value| can_show(Scale::Linear, *value));
-    let (low, high) =
-        values.clone().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
-    let grid = layout(heat, high, canvas);
-    // Values that hardly differ get similar colours.
-    let alike = median(&values.clone().collect::<Vec<_>>()).filter(|_| high < low * FACTOR_MIN);
-    let reach = FACTOR_MIN.sqrt();
-    let (low, high) = alike.map_or((low, high), |middle| (low.min(middle / reach), high.max(middle * reach)));
-    let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
-    let range = Range { low, high, ..Range::new(scale, heat.unit, values) };
+    let values: Vec<f64> = heat.cells.iter().flatten().filter_map(|cell| cell.value).collect();
+    let largest = values.iter().copied().filter(|value| can_show(Scale::Linear, *value)).fold(0.0, f64::max);
+    let grid = layout(heat, largest, canvas);
+    let range = colour_range(&values, heat.unit);
     let bottom = grid.top + heat.rows.len() as f64 * ROW;
     let body = html! {
         (names(heat, &grid, canvas))
@@ -61,6 +54,22 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
         (key(heat.unit, &range, (grid.left, bottom + 16.0), canvas))
     };
     Drawing { height: bottom + 58.0, body }
+}
+
+/// The values of the first and the last colour; without values the first is the larger one. Values that hardly differ get similar colours: the range is at least [`FACTOR_MIN`] wide.
+fn colour_range(values: &[f64], unit: Unit) -> Range {
+    let shown: Vec<f64> = values.iter().copied().filter(|value| can_show(Scale::Linear, *value)).collect();
+    let smallest = shown.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = shown.iter().copied().fold(0.0, f64::max);
+    let reach = FACTOR_MIN.sqrt();
+    let (low, high) = match median(&shown) {
+        Some(middle) if largest < smallest * FACTOR_MIN => {
+            (smallest.min(middle / reach), largest.max(middle * reach))
+        }
+        _ => (smallest, largest),
+    };
+    let scale = if low > 0.0 && high / low > FACTOR_OF_LOG { Scale::Log } else { Scale::Linear };
+    Range { scale, unit, low, high }
 }
 
 fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Grid {
@@ -81,7 +90,7 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Grid {
         top: if fits { 44.0 } else { name * rise + 38.0 },
         cell: (room / columns).clamp(CELL[0], CELL[1]),
         turned,
-        step: heat.unit.step(largest),
+        common_unit: heat.unit.step(largest),
     }
 }
 
@@ -90,7 +99,7 @@ fn names(heat: &Heat, grid: &Grid, canvas: &Canvas) -> Markup {
     html! {
         (text(0.0, grid.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
         (text(grid.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
-        (text(canvas.width, 12.0, "quiet end", &grid.step.1))
+        (text(canvas.width, 12.0, "quiet end", &grid.common_unit.1))
         @for (at, name) in heat.rows.iter().enumerate() {
             (text(0.0, grid.top + at as f64 * ROW + 18.0, "mono", &shortened(name, grid.left - 12.0)))
         }
@@ -115,9 +124,9 @@ fn square(
     grid: &Grid,
 ) -> Markup {
     let (x, y) = (grid.left + column as f64 * grid.cell, grid.top + row as f64 * ROW);
-    let step = cell.value.map(|value| step(range, value));
-    let class = step.map_or("ground".to_owned(), |step| format!("h{step}"));
-    let words = cell.value.map_or("–".to_owned(), |value| match value / grid.step.0 {
+    let colour = cell.value.map(|value| colour(range, value));
+    let class = colour.map_or("ground".to_owned(), |colour| format!("h{colour}"));
+    let words = cell.value.map_or("–".to_owned(), |value| match value / grid.common_unit.0 {
         common if common >= SMALLEST => three_digits(common),
         _ => heat.unit.text(value),
     });
@@ -125,8 +134,8 @@ fn square(
     let shown = [format!("{words}{}", cell.spread(heat.unit)), words].into_iter().find(fits);
     let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
     let pair = format!("{} → {}", name(&heat.rows, row), name(&heat.columns, column));
-    let text_class = match step {
-        Some(step) if step >= LIGHT_TEXT_FROM => "middle light",
+    let text_class = match colour {
+        Some(colour) if colour >= LIGHT_TEXT_FROM => "middle light",
         Some(_) => "middle",
         None => "middle quiet",
     };
@@ -141,7 +150,7 @@ fn square(
 }
 
 /// The colour of a value; the middle one if all values are equal.
-fn step(range: &Range, value: f64) -> usize {
+fn colour(range: &Range, value: f64) -> usize {
     let share = range.share(value).unwrap_or(0.5).clamp(0.0, 1.0);
     ((share * HEAT_STEPS as f64) as usize).min(HEAT_STEPS - 1)
 }
@@ -151,8 +160,8 @@ fn key(unit: Unit, range: &Range, (x, y): (f64, f64), canvas: &Canvas) -> Markup
     let width = (canvas.width - x).min(252.0) / HEAT_STEPS as f64;
     html! {
         @if range.low <= range.high {
-            @for step in 0..HEAT_STEPS {
-                rect class={ "h" (step) } x=(px(x + step as f64 * width)) y=(px(y)) width=(px(width)) height="10" {}
+            @for colour in 0..HEAT_STEPS {
+                rect class={ "h" (colour) } x=(px(x + colour as f64 * width)) y=(px(y)) width=(px(width)) height="10" {}
             }
             (text(x, y + 26.0, "quiet small", &unit.text(range.low)))
             (text(x + width * HEAT_STEPS as f64, y + 26.0, "quiet small end", &unit.text(range.high)))
