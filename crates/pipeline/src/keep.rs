@@ -164,6 +164,12 @@ fn file_name(command: &str) -> String {
 mod tests {
     use super::*;
 
+    /// As soon as the folder can be locked: a child of another test that has not executed its program yet has it open, and locked, too.
+    fn kept_in(folder: &tempfile::TempDir, overwrite: bool) -> Result<Keep, KeepProblem> {
+        let mut kept = std::iter::repeat_with(|| Keep::new(folder.path(), overwrite));
+        kept.find(|kept| !matches!(kept, Err(KeepProblem::Busy(_)))).expect("it is repeated for ever")
+    }
+
     #[test]
     fn files_are_named_by_position_and_command() {
         let folder = tempfile::tempdir().expect("temp dir");
@@ -190,14 +196,11 @@ mod tests {
             Err(KeepProblem::Exists(path)) => assert_eq!(path, folder.path().join("1-a")),
             other => panic!("{other:?}"),
         }
-        assert!(Keep::new(folder.path(), true).is_ok());
+        assert!(kept_in(&folder, true).is_ok());
         assert_eq!(std::fs::read(folder.path().join("1-a")).expect("still there"), b"precious");
         // A hosepipe that was killed has left this.
         std::fs::rename(folder.path().join("1-a"), folder.path().join("unfinished-0")).expect("renamed");
-        // A child of another test may hold the lock of the folder until it has executed its program.
-        let problem = std::iter::repeat_with(|| Keep::new(folder.path(), false))
-            .find(|kept| !matches!(kept, Err(KeepProblem::Busy(_))));
-        assert!(matches!(problem, Some(Err(KeepProblem::Exists(_)))));
+        assert!(matches!(kept_in(&folder, false), Err(KeepProblem::Exists(_))));
     }
 
     /// Happened: in a folder of another user a link that he had made was followed, and what it pointed to was overwritten.
@@ -206,12 +209,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("temp dir");
         let precious = folder.path().join("precious");
         std::fs::write(&precious, "precious").expect("a file");
-        let (careful, forced) = (|| Keep::new(folder.path(), false), || Keep::new(folder.path(), true));
-        let keep = careful().expect("an empty folder");
+        let keep = kept_in(&folder, false).expect("an empty folder");
         std::os::unix::fs::symlink(&precious, folder.path().join("unfinished-7")).expect("linked");
         assert!(matches!(keep.file(7), Err(KeepProblem::Folder { .. })));
         drop(keep);
-        let keep = forced().expect("a folder");
+        let keep = kept_in(&folder, true).expect("a folder");
         io::Write::write_all(&mut keep.file(7).expect("a new file"), b"flowed").expect("written");
         assert_eq!(std::fs::read(&precious).expect("still there"), b"precious");
     }
@@ -222,7 +224,6 @@ mod tests {
         let first = Keep::new(folder.path(), true).expect("an empty folder");
         assert!(matches!(Keep::new(folder.path(), true), Err(KeepProblem::Busy(_))));
         drop(first);
-        // A child of another test that has not executed its program yet has the folder open, and locked, too.
-        crate::testing::until(|| Keep::new(folder.path(), true).is_ok());
+        assert!(kept_in(&folder, true).is_ok());
     }
 }
