@@ -103,8 +103,8 @@ fn keys_end_and_stop_as_in_bash() {
                 seen.push_str(&person.answers("echo status $?"));
             }
         }
-        person.types("{ sleep 0.4; echo through; } | tr a-z A-Z\r");
-        person.runs_in_front("sleep 0.4", "tr a-z A-Z");
+        person.types("{ sleep 1.5; echo through; } | tr a-z A-Z\r");
+        person.runs_in_front("sleep 1.5", "tr a-z A-Z");
         person.types(CTRL_Z);
         person.sees_a_prompt();
         seen.push_str(&person.answers("echo $?; jobs"));

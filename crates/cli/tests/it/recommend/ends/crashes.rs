@@ -4,7 +4,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use super::{BYTES, Pair, languages, messages, output, promise, well};
-use crate::common::{Lab, full, namespaces};
+use crate::common::{Lab, busy, full, namespaces};
 
 /// Kills of a role in a test: a few, or as many as were promised.
 fn kills() -> u32 {
@@ -108,7 +108,7 @@ fn what_was_not_read_is_there_after_both_ends_were_killed() {
             well(&pair.what(), &output(pair.start_receiver(1)));
             // A queue has room for ten messages: all that a sender sent that is killed where it is not gone by then.
             let sender = pair.start_sender(5, 0);
-            std::thread::sleep(Duration::from_millis(700));
+            std::thread::sleep(Duration::from_millis(700) * busy());
             kill(sender);
             let said = well(&pair.what(), &output(pair.start_receiver(5)));
             assert_eq!(messages(&said), 5, "{}: {said}", pair.what());
