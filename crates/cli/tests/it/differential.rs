@@ -29,7 +29,7 @@ use lab::{Failure, Lab, Outcome};
 use links::LINKS;
 
 const SEED: u64 = 1964;
-const CASES: u64 = 2_000;
+const CASES: u64 = 600;
 const WORKERS: usize = 3;
 const FAILURES_SHOWN: usize = 20;
 
