@@ -1,5 +1,6 @@
-//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, the cases that others are compared
-//! with: the plain pipe of a case, and the floors and ceilings of a ranking.
+//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, what a group has in common in
+//! words, the cases that one chart shows, and the cases that others are compared with: the plain pipe of a case, and the floors and
+//! ceilings of a ranking.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
