@@ -43,8 +43,8 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
     let head = args.outputs.begin();
     let (boosted, stop) = match args.pid {
         None => {
-            let boosted = boost::run(head, &args.command, &args.outputs.streams()?, copies::is_slow());
-            (boosted.map(|(record, ended)| (record, Some(ended))), None)
+            let result = boost::run(head, &args.command, &args.outputs.streams()?, copies::is_slow());
+            (result.map(|(record, ended)| (record, Some(ended))), None)
         }
         Some(pid) => {
             if pid.unsigned_abs() == std::process::id() {
@@ -55,12 +55,13 @@ pub(crate) fn run(args: &BoostArgs) -> anyhow::Result<ExitCode> {
             let stop = StopRequest::listen()?;
             // Ctrl-\ must not end this program before it has shrunk the pipes that it enlarged.
             stop.listen_also(SIGQUIT)?;
-            let boosted = boost::attach(head, pid, copies::is_slow(), &|| stop.is_set());
-            (boosted.map(|record| (record, None)), Some(stop))
+            let result = boost::attach(head, pid, copies::is_slow(), &|| stop.is_set());
+            (result.map(|record| (record, None)), Some(stop))
         }
     };
+    // Of a command also how it ended.
     let (record, ended) = match boosted {
-        Ok(boosted) => boosted,
+        Ok(found) => found,
         Err(error @ (BoostError::Missing(_) | BoostError::NotExecutable(..))) => {
             terminal::remark(&format!("hosepipe: {error}"));
             return Ok(ExitCode::from(if matches!(error, BoostError::Missing(_)) { 127 } else { 126 }));

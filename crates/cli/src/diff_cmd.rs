@@ -159,42 +159,46 @@ fn show(args: &DiffArgs, record: DiffRecord) -> anyhow::Result<ExitCode> {
 }
 
 /// A record, and its figures.
-type ReadRun = (Loaded, Vec<CaseFigures>);
+struct ReadRun {
+    loaded: Loaded,
+    figures: Vec<CaseFigures>,
+}
 
 /// The comparison of records.
 fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
-    let ([old, new], _) = args.sides()?;
+    let ([old_paths, new_paths], _) = args.sides()?;
     let read = |paths: &[OsString]| -> anyhow::Result<Vec<ReadRun>> {
         let one = |path: &OsString| {
             let loaded = record::load(Path::new(path))?;
             let figures = sides::figures(&loaded);
-            Ok((loaded, figures))
+            Ok(ReadRun { loaded, figures })
         };
         paths.iter().map(one).collect()
     };
     // Reading large records takes time, mostly for histograms: the old ones are read by another thread.
     let (old, new) = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, || read(old));
-        let new = read(new);
+        let thread = std::thread::Builder::new().spawn_scoped(scope, || read(old_paths));
+        let new = read(new_paths);
         // If no thread can be started, this one reads them.
-        (thread.map_or_else(|_| Ok(read(old)), ScopedJoinHandle::join), new)
+        (thread.map_or_else(|_| Ok(read(old_paths)), ScopedJoinHandle::join), new)
     });
     let old = old.map_err(|_| anyhow::anyhow!("the thread that read the old records failed"))??;
     let new = new?;
     let hosts_differ = check(args, &old, &new)?;
     let runs_are_shown = old.len().min(new.len()) >= RUNS_MIN;
-    let interrupted = old.iter().chain(&new).any(|(loaded, _)| loaded.record.is_interrupted());
-    let host = new[0].0.record.head().host.clone();
+    let interrupted = old.iter().chain(&new).any(|run| run.loaded.record.is_interrupted());
+    let host = new[0].loaded.record.head().host.clone();
     let side = |runs: &[ReadRun]| DiffSide {
-        further_runs: runs[1..].iter().map(|(loaded, _)| sides::side(loaded)).collect(),
-        ..sides::side(&runs[0].0)
+        further_runs: runs[1..].iter().map(|run| sides::side(&run.loaded)).collect(),
+        ..sides::side(&runs[0].loaded)
     };
     let (old_side, new_side) = (side(&old), side(&new));
-    let [old, new] = [old, new].map(|runs| of_runs(runs.into_iter().map(|(_, figures)| figures)));
+    let figures = |runs: Vec<ReadRun>| of_runs(runs.into_iter().map(|run| run.figures));
+    let (old_figures, new_figures) = (figures(old), figures(new));
     let changes = if runs_are_shown {
-        stats::differences_of_runs(&old, &new)
+        stats::differences_of_runs(&old_figures, &new_figures)
     } else {
-        stats::differences(&old, &new, false, 1)
+        stats::differences(&old_figures, &new_figures, false, 1)
     };
     Ok(DiffRecord {
         head: RecordHead { host, ..record::begin(false) },
@@ -211,10 +215,10 @@ fn compare_records(args: &DiffArgs) -> anyhow::Result<DiffRecord> {
 
 /// Checks that records can be compared: each of them with the first old one. Returns the facts in which their hosts differ.
 fn check(args: &DiffArgs, old: &[ReadRun], new: &[ReadRun]) -> anyhow::Result<Vec<String>> {
-    let (first, of_first) = &old[0];
+    let ReadRun { loaded: first, figures: of_first } = &old[0];
     let all: Vec<&ReadRun> = old.iter().chain(new).collect();
     let mut hosts_differ = Vec::new();
-    for (at, (loaded, figures)) in all.iter().enumerate().skip(1) {
+    for (at, ReadRun { loaded, figures }) in all.iter().enumerate().skip(1) {
         let facts = sides::machines_differ(&first.record, &loaded.record);
         if !facts.is_empty() && !args.across_hosts {
             return usage(format!(
@@ -231,12 +235,13 @@ fn check(args: &DiffArgs, old: &[ReadRun], new: &[ReadRun]) -> anyhow::Result<Ve
         }
         sides::check(first, loaded, &[of_first, figures]).map_err(UsageError)?;
         // Two records may be of one run, to see what `diff` makes of that; among several it would count twice.
-        let is_same =
-            |other: &&&ReadRun| sides::are_one_run(&other.0.record, &loaded.record) && other.1 == *figures;
-        if let Some((other, _)) = all[..at].iter().find(is_same).filter(|_| all.len() > 2) {
+        let is_same = |other: &&&ReadRun| {
+            sides::are_one_run(&other.loaded.record, &loaded.record) && other.figures == *figures
+        };
+        if let Some(other) = all[..at].iter().find(is_same).filter(|_| all.len() > 2) {
             return usage(format!(
                 "{} and {} are the same run, which would count twice: leave one out",
-                other.name, loaded.name
+                other.loaded.name, loaded.name
             ));
         }
     }

@@ -391,7 +391,8 @@ impl Runs<'_> {
             terminal::remark("nothing to check: the inputs do not make two parts");
             return Ok(None);
         }
-        let mut outputs = Vec::new();
+        // The status of the reduce and its output, of the whole sample and of its parts.
+        let mut outcomes = Vec::new();
         for partitions in [vec![sample.clone()], sample.into_iter().map(|range| vec![range]).collect()] {
             let Temporary { folder, .. } = &Temporary::make()?;
             let plan = SpreadPlan { partitions, ..plan.clone() };
@@ -404,23 +405,21 @@ impl Runs<'_> {
             }
             let path = folder.path().join("reduced");
             let status = job.reduce(Some(File::create(&path)?), &mut || self.stop.is_set())?;
-            outputs.push((status, fs::read(path)?));
+            outcomes.push((status, fs::read(path)?));
         }
-        if outputs[0] == outputs[1] {
+        let [(whole_status, whole), (parts_status, merged)] = &outcomes[..] else { return Ok(None) };
+        if (whole_status, whole) == (parts_status, merged) {
             terminal::remark(&format!(
                 "checked: {sampled} of the inputs, whole and in {parts} parts, gave the same result"
             ));
             return Ok(None);
         }
-        let [whole, each] = [&outputs[0], &outputs[1]];
-        let same = whole.1.iter().zip(&each.1).take_while(|(one, other)| one == other).count();
+        let same = whole.iter().zip(merged).take_while(|(one, other)| one == other).count();
         terminal::remark(&format!(
             "This pipeline cannot be spread in this way: of {sampled} of the inputs, whole and in {parts} parts, the outputs differ from byte {same} \
-             on ({} bytes with status {}, and {} bytes with status {}). Another --reduce may merge the parts correctly.",
-            whole.1.len(),
-            whole.0,
-            each.1.len(),
-            each.0
+             on ({} bytes with status {whole_status}, and {} bytes with status {parts_status}). Another --reduce may merge the parts correctly.",
+            whole.len(),
+            merged.len(),
         ));
         Ok(Some(ExitCode::FAILURE))
     }

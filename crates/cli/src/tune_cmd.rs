@@ -34,7 +34,7 @@ use crate::{record, script, typed};
 const NOTHING: u8 = 1;
 /// Longest search.
 const TIME_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Part of the time after which a run that has not ended is ended.
+/// A run that has not ended after this multiple of the time is ended.
 const PATIENCE: u32 = 2;
 
 /// Find what makes a pipeline faster, and prove that its output stays the same

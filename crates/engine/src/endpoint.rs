@@ -80,14 +80,21 @@ impl From<&io::Error> for EndpointFailure {
     }
 }
 
-/// Runs one end of a trial, from the barrier on. `done` is given if the trial page has to record the progress of all ends at the time
-/// when the first is done: the index of this end and its total progress (`None` if the reports of the transfer already contain it exactly).
-/// `blocks`: blocks of each sender.
+/// The total progress of an end, which the trial page records when the end is done.
+pub(crate) struct TotalProgress {
+    /// The index of the end.
+    pub(crate) task: usize,
+    /// `None` if the reports of the transfer already contain it exactly.
+    pub(crate) moved: Option<u64>,
+}
+
+/// Runs one end of a trial, from the barrier on. `total` is given if the trial page has to record the progress of all ends at the time
+/// when the first is done. `blocks`: blocks of each sender.
 pub(crate) fn run_endpoint(
     endpoint: &mut dyn Endpoint,
     transfer: &mut Transfer<'_>,
     page: &TrialPage,
-    done: Option<(usize, Option<u64>)>,
+    total: Option<TotalProgress>,
     blocks: u64,
 ) -> EndpointReport {
     // An end that could not be prepared also waits at the barrier, so that the others can continue.
@@ -96,7 +103,7 @@ pub(crate) fn run_endpoint(
     let before = ThreadUsage::now();
     let syscalls_before = endpoint.syscalls();
     let (start_ns, end_ns, result) = clock_endpoint(|| prepared.and_then(|()| endpoint.run(transfer)));
-    if let Some((task, moved)) = done.filter(|_| result.is_ok()) {
+    if let Some(TotalProgress { task, moved }) = total.filter(|_| result.is_ok()) {
         page.record_done(task, moved, end_ns);
     }
     let polled_ns = transfer.pace.as_ref().map_or(0, |pace| pace.polled_cpu_ns);

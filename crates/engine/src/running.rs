@@ -126,16 +126,16 @@ impl<'t> Running<'t> {
             if stop() {
                 return Err(WaitError(NoSample::Stopped));
             }
-            let (slowest, sum) = page.slowest_and_sum();
+            let failed = |error: CaseError| WaitError(error.into());
+            let (slowest, sum_here) = page.slowest_and_sum();
             // With several receivers the part of each is unknown; the sender's progress counts.
             let moved = if case.load.receivers.is_some() { page.moved(0).load(Relaxed) } else { slowest };
-            let far = peer.as_mut().map_or(Ok(0), |peer| peer.look(case));
-            let sum = far.map(|far| sum.wrapping_add(far));
-            let sum =
-                sum.and_then(|sum| look(moved).map(|()| sum)).map_err(|error| WaitError(error.into()))?;
+            let moved_far = peer.as_mut().map_or(Ok(0), |peer| peer.look(case)).map_err(failed)?;
+            look(moved).map_err(failed)?;
+            let sum = sum_here.wrapping_add(moved_far);
             stall.update(Instant::now(), sum);
             if stall.lasted > *stall_max {
-                return Err(WaitError(hung(case, *stall_max, sum).into()));
+                return Err(failed(hung(case, *stall_max, sum)));
             }
             Ok(())
         });
@@ -182,12 +182,11 @@ fn start_tasks(
     let mut children = Vec::new();
     for pair in 0..endpoints.len() {
         let count = endpoints[pair].len();
-        // One child for each endpoint, or one for all.
-        let held = if setup.case.tasks == Tasks::Processes { 1 } else { count };
-        for index in (0..count).step_by(held) {
+        let per_child = if setup.case.tasks == Tasks::Processes { 1 } else { count };
+        for index in (0..count).step_by(per_child) {
             let child = Child::fork(child_name(setup.case, index, count), |report| {
                 let held: Vec<_> =
-                    endpoints[pair][index..index + held].iter_mut().filter_map(Option::take).collect();
+                    endpoints[pair][index..index + per_child].iter_mut().filter_map(Option::take).collect();
                 // A child closes the descriptors of all other ends.
                 endpoints.clear();
                 run_endpoints(setup, held, pair, index, page, report);

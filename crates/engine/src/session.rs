@@ -106,27 +106,27 @@ impl<'r> SizedRow<'r> {
         self.expected = takes.max(Duration::from_secs_f64(due_s));
     }
 
-    /// Sizes trials again after the first one if they miss their target by [`MISSED`]: by the middle one of the times of the warm-up
+    /// Sizes trials again after the first one if they miss their target by [`MISSED`]: by the median of the times of the warm-up
     /// and of the first trial, as each alone may be that of a busy moment, or of ends that shared a CPU by chance.
     fn size_again(&mut self) {
         let Row { record, maker, .. } = &mut self.row;
         let (Some(speed), Some(first)) = (&self.speed, record.samples.first()) else { return };
-        let (is_paced, elapsed) = (record.rate_per_s.is_some(), Duration::from_nanos(first.elapsed_ns));
+        let first_took = Duration::from_nanos(first.elapsed_ns);
         // A paced one may have been sized by a busy moment, too: if it keeps up now, it gets all that are due.
-        if is_paced {
-            let due = maker.amount(&Speed::new(self.amount, elapsed), self.target);
+        if record.rate_per_s.is_some() {
+            let due = maker.amount(&Speed::new(self.amount, first_took), self.target);
             self.amount = self.amount.max(due);
             return;
         }
         let mut times_s = speed.times_s.clone();
-        times_s.push(elapsed.as_secs_f64() / self.amount as f64);
+        times_s.push(first_took.as_secs_f64() / self.amount as f64);
         times_s.sort_unstable_by(f64::total_cmp);
-        let elapsed = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.amount as f64);
-        let amount = maker.amount(&Speed::new(self.amount, elapsed), self.target);
+        let median = Duration::from_secs_f64(times_s[times_s.len() / 2] * self.amount as f64);
+        let amount = maker.amount(&Speed::new(self.amount, median), self.target);
         let factor = amount as f64 / self.amount as f64;
         if !(1.0 / MISSED..=MISSED).contains(&factor) {
             self.amount = amount;
-            self.expected = elapsed.mul_f64(factor);
+            self.expected = median.mul_f64(factor);
         }
     }
 }
@@ -156,8 +156,8 @@ impl Session<'_> {
         self.size_trials(target, |role| role == Role::Ranked);
         // A trial of a floor or a ceiling takes no longer than the trials of the mechanisms that are compared with it.
         let ranked = self.rows.iter().filter(|row| row.row.record.role == Role::Ranked);
-        let target = ranked.map(|row| row.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
-        self.size_trials(target, |role| role != Role::Ranked);
+        let longest = ranked.map(|row| row.expected.clamp(TRIAL_MIN, target)).max().unwrap_or(target);
+        self.size_trials(longest, |role| role != Role::Ranked);
         let alive = self.alive();
         let round: Duration =
             alive.iter().map(|index| self.rows[*index].expected + self.rows[*index].overhead).sum();

@@ -9,7 +9,7 @@ use payload::{Buffering, Consumer, Producer, TagChecker, Tagger};
 use process::leave;
 
 use crate::control::TrialPage;
-use crate::endpoint::{EndpointReport, run_endpoint};
+use crate::endpoint::{EndpointReport, TotalProgress, run_endpoint};
 use crate::prepare::{goal, tasks};
 use crate::trial::TrialSetup;
 
@@ -74,9 +74,6 @@ fn run_task(
         // `prepare` has checked that this process may use the CPU.
         let _ = process::pin(cpu);
     }
-    let block_bytes = setup.ready.block_bytes;
-    let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
-    let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
     // Each of two hosts has one task.
     let task = if case.direction.is_some() { 0 } else { pair * tasks(case) + index };
     // With a chain or with many senders or receivers the CPUs are not compared: there is no single other end.
@@ -88,32 +85,14 @@ fn run_task(
         EndpointRole::Receiver => setup.blocks * u64::from(case.load.senders()),
         _ => setup.blocks,
     };
-    // A message of a round trip is made when it is sent, and checked before it is answered.
-    let buffering =
-        |offset: u16| Buffering { offset: offset.into(), batches: case.workload == Workload::Stream };
-    let are_tagged = case.load.shares_an_end() && case.data == DataLevel::Verify;
-    let (tile, align) = (setup.tile, case.align);
-    let producer = if are_tagged && role == EndpointRole::Sender {
-        let tagger = Tagger::new(tile.clone(), index as u32, block_bytes);
-        let tagger = if case.load.receivers.is_some() { tagger.adding_up() } else { tagger };
-        Producer::tagged(tagger, tile.clone(), block_bytes)
-    } else {
-        Producer::new(tile.clone(), case.data, sends, buffering(align.sender))
-    };
-    let consumer = if are_tagged && role == EndpointRole::Receiver {
-        let tag_checker = TagChecker::new(tile.clone(), case.load.senders(), block_bytes);
-        Consumer::tagged(tag_checker, block_bytes, buffering(align.receiver))
-    } else {
-        Consumer::new(case.data, case.check, tile, receives, buffering(align.receiver))
-    };
     // To another host several blocks may take long; with several pairs or senders each one's share is counted in single blocks.
     let counts_each = case.direction.is_some() || case.load.is_requested();
     let unit = if counts_each { ReportUnit::Each } else { ReportUnit::ManyIfSmall };
     let mut transfer = Transfer {
         blocks,
-        block_bytes,
-        producer,
-        consumer,
+        block_bytes: setup.ready.block_bytes,
+        producer: producer(setup, role, index),
+        consumer: consumer(setup, role),
         progress: Progress::new(page.moved(task), cpus, goal(case, blocks), unit),
         latencies_ns: if pings { latency_histogram() } else { None },
         // The first task sends the stream, or asks.
@@ -121,13 +100,46 @@ fn run_task(
         receivers: case.load.receivers(),
         received_bytes: 0,
     };
-    let (reports_amount, moved) = reported_amount(case, role, index, blocks);
-    let done = (reports_amount && case.load.is_requested()).then_some((task, moved));
-    run_endpoint(endpoint, &mut transfer, page, done, setup.blocks)
+    let (counts, moved) = counted_amount(case, role, index, blocks);
+    let total = (counts && case.load.is_requested()).then_some(TotalProgress { task, moved });
+    run_endpoint(endpoint, &mut transfer, page, total, setup.blocks)
 }
 
-/// Whether task `index` reports how much it moved, and the amount if it is known in advance.
-fn reported_amount(case: &Case, role: EndpointRole, index: usize, blocks: u64) -> (bool, Option<u64>) {
+/// Makes the blocks that an end sends.
+fn producer(setup: &TrialSetup<'_>, role: EndpointRole, index: usize) -> Producer {
+    let (case, tile, block_bytes) = (setup.case, setup.tile.clone(), setup.ready.block_bytes);
+    if are_tagged(case) && role == EndpointRole::Sender {
+        let tagger = Tagger::new(tile.clone(), index as u32, block_bytes);
+        let tagger = if case.load.receivers.is_some() { tagger.adding_up() } else { tagger };
+        return Producer::tagged(tagger, tile, block_bytes);
+    }
+    let sends = if matches!(role, EndpointRole::Receiver | EndpointRole::Relay) { 0 } else { block_bytes };
+    Producer::new(tile, case.data, sends, buffering(case, case.align.sender))
+}
+
+/// Checks the blocks that an end receives.
+fn consumer(setup: &TrialSetup<'_>, role: EndpointRole) -> Consumer {
+    let (case, block_bytes) = (setup.case, setup.ready.block_bytes);
+    let buffering = buffering(case, case.align.receiver);
+    if are_tagged(case) && role == EndpointRole::Receiver {
+        let tag_checker = TagChecker::new(setup.tile.clone(), case.load.senders(), block_bytes);
+        return Consumer::tagged(tag_checker, block_bytes, buffering);
+    }
+    let receives = if role == EndpointRole::Sender { 0 } else { block_bytes };
+    Consumer::new(case.data, case.check, setup.tile, receives, buffering)
+}
+
+fn are_tagged(case: &Case) -> bool {
+    case.load.shares_an_end() && case.data == DataLevel::Verify
+}
+
+/// A message of a round trip is made when it is sent, and checked before it is answered: only blocks of streams are batched.
+fn buffering(case: &Case, offset: u16) -> Buffering {
+    Buffering { offset: offset.into(), batches: case.workload == Workload::Stream }
+}
+
+/// Whether what task `index` moved counts, and the amount if it is known in advance.
+fn counted_amount(case: &Case, role: EndpointRole, index: usize, blocks: u64) -> (bool, Option<u64>) {
     match (case.load, case.workload) {
         (Load { senders: Some(_), .. }, _) => (role == EndpointRole::Sender, Some(blocks * case.block_bytes)),
         // A receiver knows its amount only at the end.

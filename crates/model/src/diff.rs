@@ -217,10 +217,13 @@ impl DiffRecord {
 
     /// What is taken as independent.
     pub fn unit(&self) -> DiffUnit {
-        match [&self.old, &self.new].iter().all(|side| side.runs().count() >= RUNS_MIN) {
-            _ if self.paired => DiffUnit::Pair,
-            true => DiffUnit::Run,
-            false => DiffUnit::Trial,
+        let has_runs = |side: &DiffSide| side.runs().count() >= RUNS_MIN;
+        if self.paired {
+            DiffUnit::Pair
+        } else if has_runs(&self.old) && has_runs(&self.new) {
+            DiffUnit::Run
+        } else {
+            DiffUnit::Trial
         }
     }
 

@@ -16,8 +16,10 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 const DIGITS: u8 = 3;
 /// The largest range that is read, in nanoseconds: an hour.
 const RANGE_NS_MAX: u64 = 3_600_000_000_000;
-/// The first bytes of the V2+DEFLATE form and of the V2 form inside it, and the length of the V2 header.
-const COOKIES: [u64; 2] = [0x1c84_9314, 0x1c84_9313];
+/// The first bytes (the "cookies") of the V2+DEFLATE form, and of the V2 form inside it.
+const DEFLATE_COOKIE: u64 = 0x1c84_9314;
+const V2_COOKIE: u64 = 0x1c84_9313;
+/// The length of the V2 header.
 const HEADER_BYTES: usize = 40;
 
 /// Why a histogram cannot be decoded or encoded.
@@ -79,19 +81,21 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut inflater = ZlibDecoder::new(body).take(TEXT_BYTES_MAX as u64 + 1);
     inflater.read_to_end(&mut bytes).map_err(|error| crate::describe_errno(&error))?;
-    if [number(head, 0, 4), number(&bytes, 0, 4)] != COOKIES {
+    if number(head, 0, 4) != DEFLATE_COOKIE || number(&bytes, 0, 4) != V2_COOKIE {
         return Err("it does not begin with the right bytes".to_owned());
     }
     let (length, digits, range_ns) = (number(&bytes, 4, 4), number(&bytes, 12, 4), number(&bytes, 24, 8));
     let found = bytes.len().saturating_sub(HEADER_BYTES);
-    match () {
-        () if bytes.len() > TEXT_BYTES_MAX => Err("it unpacks to more than 1 MiB".to_owned()),
-        () if length != found as u64 => Err(format!("its header says {length} bytes and it has {found}")),
-        () if digits > u64::from(DIGITS) => {
-            Err(format!("it has {digits} digits, and hosepipe writes {DIGITS}"))
-        }
-        () if range_ns > RANGE_NS_MAX => Err(format!("its range of {range_ns} ns is more than an hour")),
-        () => Ok(bytes),
+    if bytes.len() > TEXT_BYTES_MAX {
+        Err("it unpacks to more than 1 MiB".to_owned())
+    } else if length != found as u64 {
+        Err(format!("its header says {length} bytes and it has {found}"))
+    } else if digits > u64::from(DIGITS) {
+        Err(format!("it has {digits} digits, and hosepipe writes {DIGITS}"))
+    } else if range_ns > RANGE_NS_MAX {
+        Err(format!("its range of {range_ns} ns is more than an hour"))
+    } else {
+        Ok(bytes)
     }
 }
 

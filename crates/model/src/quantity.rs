@@ -61,15 +61,15 @@ pub fn parse_size(text: &str) -> Result<ByteSize, QuantityError> {
     let (number, unit) = trimmed.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
     // `1.5MiB`: exact in integers, so that a size never depends on floating-point rounding.
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits_are_fine = !whole.is_empty() && (1..=15).contains(&fraction.len()) && !fraction.contains('.');
+    let (whole_text, fraction_text) = number.split_once('.').unwrap_or((number, "0"));
+    let digits_are_fine =
+        !whole_text.is_empty() && (1..=15).contains(&fraction_text.len()) && !fraction_text.contains('.');
     let Some(factor) = unit_bytes(&unit).filter(|_| digits_are_fine) else {
         return Err(wrong(QuantityError::NOT_A_SIZE));
     };
-    let scale = 10u128.pow(fraction.len() as u32);
-    let [whole, fraction]: [u128; 2] = match [whole.parse(), fraction.parse()] {
-        [Ok(whole), Ok(fraction)] => [whole, fraction],
-        _ => return Err(too_large()),
+    let scale = 10u128.pow(fraction_text.len() as u32);
+    let (Ok(whole), Ok(fraction)) = (whole_text.parse::<u128>(), fraction_text.parse::<u128>()) else {
+        return Err(too_large());
     };
     let scaled = whole.checked_mul(scale).and_then(|value| value.checked_add(fraction));
     let scaled = scaled.and_then(|value| value.checked_mul(u128::from(factor))).ok_or_else(too_large)?;

@@ -1,4 +1,4 @@
-//! The records of `hosepipe run` and `hosepipe compare` (docs/RECORD.md).
+//! The record of `hosepipe run` (docs/RECORD.md): its stages, its links, and the latency of its lines.
 
 use std::collections::BTreeMap;
 

@@ -38,36 +38,43 @@ pub struct CopyFigures {
     pub kernel_ns: u64,
 }
 
+/// The copies of one direction.
+struct Direction {
+    /// Whether the program writes; otherwise it reads.
+    writes: bool,
+    /// How far the destination is ahead of the source, modulo a page. The kernel's side begins at a page.
+    ahead: u64,
+    bytes: Option<u64>,
+}
+
 impl CopyFigures {
     /// Whether there are machines on which these copies are slow; if not, the speeds of this machine are not needed.
     pub fn may_be_slow(&self) -> bool {
-        self.each().any(|(_, offset, _)| SLOW.contains(&offset))
+        self.directions().any(|one| SLOW.contains(&one.ahead))
     }
 
     /// Its slow copies, if they cost enough time: computed from the bytes and `costs`, limited by the time in the kernel.
     pub fn find_slow(&self, costs: &CopyCosts) -> Option<SlowCopies> {
         let full = costs.speeds.iter().find(|speed| speed.offset == 0)?.pipe_read_bytes_per_s;
-        let slow = |(writes, offset, bytes): (bool, u64, Option<u64>)| {
-            let speed_share = costs.slowdown_at(offset)?;
+        let slow = |Direction { writes, ahead, bytes }| {
+            let speed_share = costs.slowdown_at(ahead)?;
             let expected_ns = bytes? as f64 * 1e9 / full * (1.0 / speed_share - 1.0);
             let saves_ns_max = self.kernel_ns as f64 * (1.0 - speed_share);
             let saves_ns = expected_ns.min(saves_ns_max);
             let matters = saves_ns >= CPU_SHARE_MIN * self.cpu_ns as f64
                 && saves_ns >= WALL_SHARE_MIN * self.wall_ns as f64
                 && saves_ns > 0.0;
-            let offset = if writes { (PAGE_BYTES - offset) % PAGE_BYTES } else { offset };
+            let offset = if writes { (PAGE_BYTES - ahead) % PAGE_BYTES } else { ahead };
             matters.then_some(SlowCopies { writes, offset, speed_share, saves_ns_max: saves_ns_max as u64 })
         };
-        self.each().find_map(slow)
+        self.directions().find_map(slow)
     }
 
-    /// For reads and for writes: whether it writes, how far the destination is ahead of the source, and the bytes. The kernel's side
-    /// begins at a page.
-    fn each(&self) -> impl Iterator<Item = (bool, u64, Option<u64>)> {
-        let reads = self.read_offset.map(|offset| (false, offset, self.read_bytes));
+    fn directions(&self) -> impl Iterator<Item = Direction> {
+        let reads = self.read_offset.map(|ahead| Direction { writes: false, ahead, bytes: self.read_bytes });
         let ahead = |offset: u64| (PAGE_BYTES - offset % PAGE_BYTES) % PAGE_BYTES;
-        let writes = self.write_offset.map(|offset| (true, ahead(offset), self.written_bytes));
-        reads.into_iter().chain(writes)
+        let writes = |offset| Direction { writes: true, ahead: ahead(offset), bytes: self.written_bytes };
+        reads.into_iter().chain(self.write_offset.map(writes))
     }
 }
 

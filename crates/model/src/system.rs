@@ -1,4 +1,5 @@
-//! Names of errors and signals, the folder for temporary files, programs in PATH, `sudo`, the clock.
+//! Names of errors and signals, the folders for temporary files and for those of a session, programs in PATH, `sudo`,
+//! whether vmsplice(2) is refused, the clocks.
 
 use std::ffi::OsString;
 use std::io;

@@ -92,15 +92,16 @@ fn placement_of(row: &RankedRow) -> Option<String> {
     let (label, cpus) = (&row.label, words::cpus(&first_pinned.cpus));
     let command = format!("hosepipe bench {} --place all", first.spec);
     let faster = |case: &CaseRecord, times| quantity(case.workload).faster(times);
-    let free = pairs.iter().filter_map(|(free, pinned)| Some(faster(free, gain(free, pinned)?)));
-    let pinned = pairs.iter().filter_map(|(free, pinned)| Some(faster(free, gain(pinned, free)?)));
-    let [free, pinned] = [free.collect::<Vec<_>>(), pinned.collect()].map(|gains| gains.join(" and "));
-    match (free.is_empty(), pinned.is_empty()) {
+    let of_free = pairs.iter().filter_map(|(free, pinned)| Some(faster(free, gain(free, pinned)?)));
+    let of_pinned = pairs.iter().filter_map(|(free, pinned)| Some(faster(free, gain(pinned, free)?)));
+    let free_gains = of_free.collect::<Vec<String>>().join(" and ");
+    let pinned_gains = of_pinned.collect::<Vec<String>>().join(" and ");
+    match (free_gains.is_empty(), pinned_gains.is_empty()) {
         (false, true) => Some(format!(
-            "In the median round, `{label}` placed by the scheduler {free} as on {cpus}: do not pin its ends ({command})."
+            "In the median round, `{label}` placed by the scheduler {free_gains} as on {cpus}: do not pin its ends ({command})."
         )),
         (true, false) => Some(format!(
-            "In the median round, `{label}` on {cpus} {pinned} as placed by the scheduler: pin its ends with taskset(1) ({command})."
+            "In the median round, `{label}` on {cpus} {pinned_gains} as placed by the scheduler: pin its ends with taskset(1) ({command})."
         )),
         _ => None,
     }

@@ -11,7 +11,7 @@ use crate::layout::shortened;
 use crate::limits::COMMAND_COLUMNS;
 use crate::lists::joined_if_any;
 use crate::stages::stage_name;
-use crate::template::filled;
+use crate::template::fill_template;
 
 static TEXTS: LazyLock<BTreeMap<String, String>> =
     LazyLock::new(|| toml::from_str(include_str!("cause.toml")).unwrap_or_default());
@@ -47,7 +47,7 @@ struct About<'a> {
 
 impl About<'_> {
     fn said(&self, text: &str) -> Option<String> {
-        filled(TEXTS.get(text)?, &|name| self.value(name))
+        fill_template(TEXTS.get(text)?, &|name| self.value(name))
     }
 
     /// The value of a placeholder.

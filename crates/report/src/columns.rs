@@ -13,7 +13,7 @@ use crate::reason::reason;
 use crate::sheet::{Sheet, col};
 use crate::table::{Column, Fit, Table};
 use crate::tail;
-use crate::unit::Unit;
+use crate::unit::{ShownUnit, Unit};
 use crate::value::Value;
 use crate::verdict::cpu_per_block;
 use crate::view::{RankedRow, Ranking};
@@ -30,7 +30,7 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
         [|by_cpus| by_cpus.one_cpu, |by_cpus| by_cpus.two_cpus];
     sheet.add(col("mechanism").fit(Fit::Spec), |row| Some((&row.label).into()));
     if ranking.rows.iter().any(|row| row.stream().is_some()) {
-        sheet.add(streams.head("throughput").short(&streams.unit.1), |row| streams.cell(row, false));
+        sheet.add(streams.head("throughput").short(&streams.unit.name), |row| streams.cell(row, false));
         sheet.bars(13, BAR_COLUMNS, |row| share_of_best(row, ranking));
         sheet.add(col("on one CPU").drop(7), |row| streams.on_cpus(row, one));
         sheet.add(col("on two").drop(7), |row| streams.on_cpus(row, two));
@@ -81,8 +81,8 @@ pub(crate) fn table(ranking: &Ranking, interrupted: bool) -> Table {
 /// The estimates of a workload in a ranking, in one unit, which the heading names.
 struct Estimates {
     workload: Workload,
-    /// What values are divided by, and the unit's name; empty without estimates.
-    unit: (f64, String),
+    /// Without a name if there are no estimates.
+    unit: ShownUnit,
 }
 
 impl Estimates {
@@ -92,12 +92,12 @@ impl Estimates {
     }
 
     fn head(&self, title: &str) -> Column {
-        let unit = &self.unit.1;
+        let unit = &self.unit.name;
         col(if unit.is_empty() { title.to_owned() } else { format!("{title}, {unit}") })
     }
 
     fn cell(&self, row: &RankedRow, pinned: bool) -> Option<Value> {
-        Some(Value::Estimate(estimate(row, self.workload, pinned)?.without_unit(self.unit.0)))
+        Some(Value::Estimate(estimate(row, self.workload, pinned)?.without_unit(self.unit.factor)))
     }
 
     /// The median of the trials on one CPU, or of those on two.

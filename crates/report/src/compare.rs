@@ -27,18 +27,18 @@ fn section(record: &CompareRecord, context: &Context) -> Section {
     let rankings = pipelines::rankings(record);
     let what = if rankings.is_empty() { "Links compared" } else { "Pipelines compared" };
     let mut section = context.section("compare", what);
-    let mut of_links = grouped(record.results.iter().map(|result| (result.label(), result)));
-    of_links.retain(|_| rankings.len() != 1);
+    let mut by_pipeline = grouped(record.results.iter().map(|result| (result.label(), result)));
+    by_pipeline.retain(|_| rankings.len() != 1);
     if context.is_page() {
         section.lead = lead(record, &rankings);
-        section.blocks = charts(record, &rankings, &of_links, context.number);
+        section.blocks = charts(record, &rankings, &by_pipeline, context.number);
     } else {
-        section.blocks = in_text(record, &rankings, of_links);
+        section.blocks = in_text(record, &rankings, by_pipeline);
     }
     section
 }
 
-fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>) -> Vec<Block> {
+fn in_text(record: &CompareRecord, rankings: &[Results], by_pipeline: Vec<Results>) -> Vec<Block> {
     let mut heading = vec![machine(&record.head.host), trials(record)];
     heading.extend(
         is_by_latency(record)
@@ -47,7 +47,7 @@ fn in_text(record: &CompareRecord, rankings: &[Results], of_links: Vec<Results>)
     heading.extend(Some(rankings).filter(|links| links.len() == 1).map(|links| via_in_words(links[0].0)));
     let mut blocks = vec![Block::Heading(heading)];
     blocks.extend(interruption(record).map(Block::Notice));
-    for (pipeline, results) in of_links {
+    for (pipeline, results) in by_pipeline {
         blocks.extend([Block::Command(pipeline.to_owned()), Block::Table(links::table(&results))]);
     }
     for (via, results) in rankings {
@@ -78,25 +78,28 @@ fn lead(record: &CompareRecord, rankings: &[Results]) -> Vec<String> {
 }
 
 /// The results on a page: a chart for each pipeline over several links, and for each link with several pipelines.
-fn charts(record: &CompareRecord, rankings: &[Results], of_links: &[Results], number: usize) -> Vec<Block> {
+fn charts(
+    record: &CompareRecord,
+    rankings: &[Results],
+    by_pipeline: &[Results],
+    number: usize,
+) -> Vec<Block> {
     let bars = |results: &[&CompareResult], name: fn(&CompareResult) -> &str| -> Vec<Bar> {
         results.iter().map(|result| links::bar(name(result), result)).collect()
     };
     let titled = |title: &str, table: Table| Table { title: title.to_owned(), ..table };
-    let link_tables = of_links.iter().map(|(text, results)| titled(text, links::table(results)));
+    let link_tables = by_pipeline.iter().map(|(text, results)| titled(text, links::table(results)));
     let rankings_tables =
         rankings.iter().map(|(via, results)| titled(&via_in_words(via), pipelines::table(results)));
     let tables: Vec<Table> = link_tables.chain(rankings_tables).collect();
     let folded = (!tables.is_empty()).then(|| Block::Folded("All figures as tables".to_owned(), tables));
-    let of_links = of_links.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
+    let of_links =
+        by_pipeline.iter().map(|(text, results)| ((*text).to_owned(), bars(results, |one| &one.via)));
     let of_pipelines =
         rankings.iter().map(|(via, results)| (via_in_words(via), bars(results, CompareResult::label)));
     let what = if is_by_latency(record) { "Latency of a line" } else { "Wall time" };
-    let charts = of_links.chain(of_pipelines).enumerate();
-    let charts = charts
-        .map(|(at, (title, bars))| links::chart(title, bars, number * 100 + at, what))
-        .map(Block::Chart);
-    charts.chain(folded).collect()
+    let chart = |(at, (title, bars))| Block::Chart(links::chart(title, bars, number * 100 + at, what));
+    of_links.chain(of_pipelines).enumerate().map(chart).chain(folded).collect()
 }
 
 /// Whether the times are of lines, not of whole runs.
@@ -163,32 +166,31 @@ fn baselines(record: &CompareRecord) -> Vec<String> {
     let results: Vec<&CompareResult> = record.results.iter().collect();
     let longest = 1.0 + percent / 100.0;
     let more = if percent > 0.0 { format!("more than {percent} % longer") } else { "longer".to_owned() };
-    let sentence = |(at, first): (usize, usize)| {
-        let [one, baseline] = [at, first].map(|place| pipelines::named(results[place], &results));
-        let times = results[at].times_baseline.map(|ratio| (ratio, pipelines::with_bounds(ratio)));
-        match times {
-            // Its failure is in its row.
-            _ if results[at].error.is_some() || results[first].error.is_some() => None,
-            None => {
-                Some((1, format!("Whether {one} takes {more} than {baseline} is not known: too few rounds.")))
-            }
-            Some((ratio, times)) if ratio.low > longest => {
-                Some((0, format!("{one} surely takes {more} than {baseline}: {times} times as long.")))
-            }
-            Some((ratio, times)) if ratio.high > longest => Some((
-                1,
-                format!("Whether {one} takes {more} than {baseline} is not certain: {times} times as long."),
-            )),
-            Some((_, times)) => Some((
-                2,
-                format!("{one} surely does not take {more} than {baseline}: {times} times as long."),
-            )),
+    let (mut longer, mut uncertain, mut not_longer) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, first) in stats::baselines(&results) {
+        // A failure is in its row.
+        if results[at].error.is_some() || results[first].error.is_some() {
+            continue;
         }
-    };
-    let mut sentences: Vec<(u8, String)> =
-        stats::baselines(&results).into_iter().filter_map(sentence).collect();
-    model::sort_by_key(&mut sentences, |(rank, _)| *rank);
-    first_lines(sentences.into_iter().map(|(_, line)| line).collect(), SENTENCES_MAX)
+        let [one, baseline] = [at, first].map(|place| pipelines::named(results[place], &results));
+        let Some(ratio) = results[at].times_baseline else {
+            uncertain
+                .push(format!("Whether {one} takes {more} than {baseline} is not known: too few rounds."));
+            continue;
+        };
+        let times = pipelines::with_bounds(ratio);
+        if ratio.low > longest {
+            longer.push(format!("{one} surely takes {more} than {baseline}: {times} times as long."));
+        } else if ratio.high > longest {
+            uncertain.push(format!(
+                "Whether {one} takes {more} than {baseline} is not certain: {times} times as long."
+            ));
+        } else {
+            not_longer
+                .push(format!("{one} surely does not take {more} than {baseline}: {times} times as long."));
+        }
+    }
+    first_lines([longer, uncertain, not_longer].concat(), SENTENCES_MAX)
 }
 
 /// Fields of a result in CSV; times are in seconds.
@@ -214,10 +216,9 @@ impl Show for CompareRecord {
         if self.fail_over_percent.is_some() {
             sheet.fields(BASELINE_FIELDS, |result| *result);
         }
-        let times = |result: &CompareResult| pipelines::cpu_times(result);
         sheet.fields("name", |result| *result);
-        sheet.data("user_s", |result| times(result).map(|(user, _)| Unit::Seconds.of(user)));
-        sheet.data("system_s", |result| times(result).map(|(_, system)| Unit::Seconds.of(system)));
+        sheet.data("user_s", |result| Some(Unit::Seconds.of(pipelines::cpu_times(result)?.user_s)));
+        sheet.data("system_s", |result| Some(Unit::Seconds.of(pipelines::cpu_times(result)?.system_s)));
         for name in pipelines::parameters(&results) {
             sheet.data(format!("parameter_{name}"), |result| Some(result.parameters.get(name)?.into()));
         }

@@ -23,24 +23,23 @@ pub(crate) fn crossings<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)
     }
     model::sort_by(&mut sweeps, |(_, one), (_, other)| smallest(one).total_cmp(&smallest(other)));
     sweeps.truncate(MECHANISMS_MAX);
-    let count = sweeps.len() * (sweeps.len() - 1) / 2;
-    let needed = rounds_to_cross(count);
+    let pair_count = sweeps.len() * (sweeps.len() - 1) / 2;
+    let needed = rounds_to_cross(pair_count);
     let made = sweeps.iter().map(|(_, sweep)| sweep.rounds()).max().unwrap_or(0);
-    let pairs = (0..sweeps.len())
-        .flat_map(|at| sweeps[at + 1..].iter().map(move |other| (at, other)))
-        .map(|(at, other)| (&sweeps[at], other));
-    let found: Vec<(&String, &String, Crossing)> =
-        pairs.map(|((one, first), (other, second))| (one, other, crossing(first, second, count))).collect();
+    let pairs = (0..sweeps.len()).flat_map(|at| sweeps[at + 1..].iter().map(move |other| (at, other)));
+    let found: Vec<(&String, &String, Crossing)> = pairs
+        .map(|(at, (other, second))| (&sweeps[at].0, other, crossing(&sweeps[at].1, second, pair_count)))
+        .collect();
     let crossed = found.iter().filter_map(|(one, other, found)| crosses(one, other, found));
     let mut cross = first_lines(crossed.collect(), SENTENCES_MAX);
     match found.as_slice() {
         [] => {}
-        [(one, other, Crossing::Never { first_ahead, sizes: (sure, all) })] => {
+        [(one, other, Crossing::Never { first_ahead, sizes_ahead, sizes })] => {
             let (ahead, behind) = if *first_ahead { (one, other) } else { (other, one) };
-            let sizes = words::count(*all, "size");
-            let rest = if sure == all { "" } else { "; at the others neither surely is" };
+            let rest = if sizes_ahead == sizes { "" } else { "; at the others neither surely is" };
+            let of_sizes = words::count(*sizes, "size");
             cross.push(format!(
-                "`{ahead}` and `{behind}` never cross in the measured range: `{ahead}` is faster at {sure} of {sizes}{rest}."
+                "`{ahead}` and `{behind}` never cross in the measured range: `{ahead}` is faster at {sizes_ahead} of {of_sizes}{rest}."
             ));
         }
         [(one, other, Crossing::Unclear)] if made >= needed => cross.push(format!(
@@ -48,7 +47,7 @@ pub(crate) fn crossings<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)
         )),
         _ if made < needed => cross.push(format!(
             "To decide {} takes {needed} rounds, and there were {made}: --trials {needed}, or fewer mechanisms.",
-            if count == 1 { "whether they cross".to_owned() } else { format!("which of {count} pairs cross") },
+            if pair_count == 1 { "whether they cross".to_owned() } else { format!("which of {pair_count} pairs cross") },
         )),
         _ if cross.is_empty() => cross.push("No two of them surely cross in the measured range.".to_owned()),
         _ => {}

@@ -111,23 +111,25 @@ fn summary(record: &DiffRecord, judged: &[&CaseChange]) -> String {
     }
     let is_slower = judged.iter().any(|change| change.kind == ChangeKind::Slower);
     let is_found = is_slower || !between_runs.is_empty();
-    let beyond = record.fail_over_percent.filter(|limit| *limit > 0.0 && is_found).map(|limit| {
+    let over_limit = record.fail_over_percent.filter(|limit| *limit > 0.0 && is_found).map(|limit| {
         if record.loads_differ() {
             return "; none counts as slower or faster, as the other load of the two sides differs"
                 .to_owned();
         }
-        let beyond = record.regressions().filter(|change| change.kind == ChangeKind::Slower).count();
-        let beyond = if beyond == 0 { "none".to_owned() } else { beyond.to_string() };
+        let slower = match record.regressions().filter(|change| change.kind == ChangeKind::Slower).count() {
+            0 => "none".to_owned(),
+            some => some.to_string(),
+        };
         let mut figures = judged.iter().map(|change| change.figure);
         let has_tails =
             record.unit() == DiffUnit::Trial && figures.any(|one| one == DiffFigure::RoundTripP99);
         let tails =
             has_tails.then(|| format!(" (99th percentiles {})", percent(limit * TAIL_MARGINS / 100.0)));
         let (limit, tails) = (percent(limit / 100.0), tails.unwrap_or_default());
-        format!("; slower by more than {limit}{tails}, with the whole interval: {beyond}")
+        format!("; slower by more than {limit}{tails}, with the whole interval: {slower}")
     });
     let figures = count(judged.len(), "figure");
-    format!("Of {figures}: {}{}.", counts.join(", "), beyond.unwrap_or_default())
+    format!("Of {figures}: {}{}.", counts.join(", "), over_limit.unwrap_or_default())
 }
 
 /// The figures that changed or could not be compared, the worst first; and those without a change.

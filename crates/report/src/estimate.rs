@@ -23,8 +23,9 @@ pub(crate) struct Quantity {
     /// The figure of one trial.
     pub(crate) of_sample: fn(&CaseRecord, &Sample) -> Option<f64>,
     scale: Scale,
-    /// The words before and after the ratio in a comparison.
-    faster: [&'static str; 2],
+    /// The verb of a comparison, and its last word: "moves 3.0 times as much".
+    faster_verb: &'static str,
+    faster_end: &'static str,
 }
 
 /// The quantity by which cases of a workload are compared.
@@ -36,7 +37,8 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
             unit: Unit::BytesPerS,
             of_sample: figure::case_bytes_per_s,
             scale: Scale::Linear,
-            faster: ["moves", "much"],
+            faster_verb: "moves",
+            faster_end: "much",
         },
         // Round trips of a spinning ring are hundreds of times shorter than those of a pipe.
         Workload::PingPong => &Quantity {
@@ -45,7 +47,8 @@ pub(crate) fn quantity(workload: Workload) -> &'static Quantity {
             unit: Unit::Ns,
             of_sample: |_, sample| figure::round_trip_p50_ns(sample),
             scale: Scale::Log,
-            faster: ["answers", "fast"],
+            faster_verb: "answers",
+            faster_end: "fast",
         },
     }
 }
@@ -62,8 +65,7 @@ impl Quantity {
 
     /// "moves 3.0 times as much", or "answers 3.0 times as fast".
     pub(crate) fn faster(&self, times: f64) -> String {
-        let [verb, end] = self.faster;
-        format!("{verb} {} times as {end}", numbers::ratio(times))
+        format!("{} {} times as {}", self.faster_verb, numbers::ratio(times), self.faster_end)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::bench::{CaseRow, cases_table};
 use crate::chart::{Chart, ChartCell, ChartData, Heat};
 use crate::document::{Block, Context, Section};
 use crate::estimate::{estimate_cell, estimated, quantity};
-use crate::hosts;
+use crate::hosts::{self, HostFact};
 use crate::interval;
 use crate::layout::{Tone, shortened};
 use crate::lists::{distinct, first_if_any, first_names, joined_if_any};
@@ -27,19 +27,27 @@ const MATRIX_NODES_MAX: usize = 16;
 /// Most names, and most slow pairs, in a sentence.
 const NAMED_MAX: usize = 5;
 
+/// What was measured from one node to another, given by their ranks: sender and receiver, or client and server.
+struct PairCase<'a> {
+    from: usize,
+    to: usize,
+    case: &'a CaseRecord,
+}
+
 /// One kind of figures of the whole fleet.
 struct WorkloadFigures<'a> {
     workload: Workload,
-    /// What was measured between nodes: sender and receiver, or client and server.
-    cells: Vec<(usize, usize, &'a CaseRecord)>,
+    cells: Vec<PairCase<'a>>,
     /// Speeds of each node by itself, and with all its partners.
     parts: Vec<NodeFigures>,
     /// Slow pairs, the slowest first, with speeds relative to those that their two nodes reach with others.
     slow_pairs: Vec<PairSpeed>,
     /// The share below which a pair would have been slow; `None` if there are too few nodes.
     pairs_below: Option<f64>,
-    /// The number of figures whose intervals are too wide to judge by, and the number of all figures.
-    noisy: [usize; 2],
+    /// The number of figures whose intervals are too wide to judge by.
+    inconclusive: usize,
+    /// The number of all figures.
+    figures: usize,
 }
 
 /// Speeds of nodes, relative to the median node.
@@ -84,16 +92,16 @@ fn speed(case: &CaseRecord) -> Option<Speed> {
     found.is_finite().then_some(Speed { found, most, noisy })
 }
 
-/// The first case of each direction of a pair, with the ranks of sender and receiver, or of client and server.
-fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = (usize, usize, &CaseRecord)> {
+/// The first case of each direction of a pair.
+fn directed(meeting: &FleetMeeting, workload: Workload) -> impl Iterator<Item = PairCase<'_>> {
     let FleetMeeting { from, to, cases, .. } = meeting;
-    [(Direction::Peer, *from, *to), (Direction::Here, *to, *from)].into_iter().filter_map(
-        move |(way, from, to)| {
-            let mut cases =
-                cases.iter().filter(|case| case.workload == workload && case.role == Role::Ranked);
-            cases.find(|case| case.direction == Some(way)).map(|case| (from, to, case))
-        },
-    )
+    let ways = [(Direction::Peer, *from, *to), (Direction::Here, *to, *from)].into_iter();
+    ways.filter_map(move |(way, from, to)| {
+        let is_wanted = |case: &&CaseRecord| {
+            case.workload == workload && case.role == Role::Ranked && case.direction == Some(way)
+        };
+        cases.iter().find(is_wanted).map(|case| PairCase { from, to, case })
+    })
 }
 
 /// The speeds of each node by itself, case by case, relative to the median node.
@@ -116,8 +124,8 @@ fn by_itself(record: &FleetRecord, workload: Workload) -> Vec<Vec<Speed>> {
 
 impl<'a> WorkloadFigures<'a> {
     fn from_record(record: &'a FleetRecord, workload: Workload) -> Self {
-        // Round trips of a pair are measured once: they cannot tell its ends apart.
-        let parts: &[_] = match workload {
+        // The titles of the parts, and their words. Round trips of a pair are measured once: they cannot tell its ends apart.
+        let titles: &[(&'static str, &'static str)] = match workload {
             Workload::Stream => &[
                 ("own streams", "streams by itself at"),
                 ("sending", "it sends at"),
@@ -129,25 +137,26 @@ impl<'a> WorkloadFigures<'a> {
             ],
         };
         let cells: Vec<_> = record.meetings.iter().flat_map(|meeting| directed(meeting, workload)).collect();
-        let pairs: Vec<PairSpeed> =
-            cells.iter().filter_map(|(from, to, case)| Some((*from, *to, speed(case)?))).collect();
-        let fitted = polished(&pairs, record.nodes.len(), parts.len() - 1);
-        let slow_pairs =
-            fitted.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1, fitted.pairs[at]));
-        let mut slowest_first: Vec<PairSpeed> = slow_pairs.collect();
-        model::sort_by(&mut slowest_first, |one, other| one.2.found.total_cmp(&other.2.found));
+        let pair = |one: &PairCase| Some(PairSpeed { from: one.from, to: one.to, speed: speed(one.case)? });
+        let pairs: Vec<PairSpeed> = cells.iter().filter_map(pair).collect();
+        let fitted = polished(&pairs, record.nodes.len(), titles.len() - 1);
+        let slow_pairs = fitted.slow_pairs().into_iter();
+        let mut slow_pairs: Vec<PairSpeed> =
+            slow_pairs.map(|at| PairSpeed { speed: fitted.pairs[at], ..pairs[at] }).collect();
+        model::sort_by(&mut slow_pairs, |one, other| one.speed.found.total_cmp(&other.speed.found));
         let pairs_below = fitted.slow_pairs_below();
         let own = by_itself(record, workload);
-        let usual = middle(pairs.iter().map(|pair| &pair.2)).unwrap_or_default();
-        let all = pairs.iter().map(|pair| pair.2.relative_to(usual)).chain(own.iter().flatten().copied());
-        let noisy = [all.clone().filter(Speed::is_inconclusive).count(), all.count()];
+        let usual = middle(pairs.iter().map(|pair| &pair.speed)).unwrap_or_default();
+        let all = pairs.iter().map(|pair| pair.speed.relative_to(usual)).chain(own.iter().flatten().copied());
+        let (inconclusive, figures) = (all.clone().filter(Speed::is_inconclusive).count(), all.count());
         let nodes = std::iter::once(own).chain(fitted.ends);
-        let node_figures = parts.iter().zip(nodes).map(|((title, words), nodes)| {
+        let node_figures = titles.iter().zip(nodes).map(|((title, words), nodes)| {
             let slow = slow_nodes(&nodes);
             let below = slow_nodes_below(&nodes);
             NodeFigures { title, words, nodes, slow, below }
         });
-        Self { workload, cells, parts: node_figures.collect(), slow_pairs: slowest_first, pairs_below, noisy }
+        let parts = node_figures.collect();
+        Self { workload, cells, parts, slow_pairs, pairs_below, inconclusive, figures }
     }
 
     /// The matrix; each cell a figure, or why there is none.
@@ -157,8 +166,8 @@ impl<'a> WorkloadFigures<'a> {
         }
         let names: Vec<String> = record.nodes.iter().map(|node| node.name.clone()).collect();
         let mut cells = vec![vec![ChartCell::default(); names.len()]; names.len()];
-        for (from, to, case) in &self.cells {
-            cells[*from][*to] = estimate_cell(case, false);
+        for one in &self.cells {
+            cells[one.from][one.to] = estimate_cell(one.case, false);
         }
         for meeting in record.meetings.iter().filter(|meeting| meeting.cases.is_empty()) {
             let why_not = meeting.failure.clone().unwrap_or_default();
@@ -169,7 +178,7 @@ impl<'a> WorkloadFigures<'a> {
             Workload::Stream => ("Streams between nodes", "sender", "receiver", Unit::BytesPerS),
             Workload::PingPong => ("Round trips between nodes", "client", "server", Unit::Ns),
         };
-        let marks = interval::legend(self.cells.iter().map(|(.., case)| case.samples.len()));
+        let marks = interval::legend(self.cells.iter().map(|one| one.case.samples.len()));
         let marks_text = marks.map(|marks| format!(" {marks}")).unwrap_or_default();
         let chart = Heat {
             rows_label: rows.to_owned(),
@@ -213,7 +222,7 @@ fn section(record: &FleetRecord, context: &Context) -> Section {
         section.blocks.push(nodes);
         if record.nodes.len() <= MATRIX_NODES_MAX {
             section.blocks.extend(matrices.into_iter().map(|figure| Block::Table(narrow(figure))));
-            let trials = kinds.iter().flat_map(|kind| &kind.cells).map(|(.., case)| case.samples.len());
+            let trials = kinds.iter().flat_map(|kind| &kind.cells).map(|one| one.case.samples.len());
             section.blocks.extend(interval::legend(trials).map(Block::Note));
         } else if !matrices.is_empty() {
             let remark = "--html shows what was measured between the nodes as a matrix.";
@@ -258,8 +267,12 @@ fn nodes(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Table {
     table
 }
 
-/// A fact, one of its values, and the ranks of the nodes that have it.
-type FactRow = (String, String, Vec<usize>);
+/// A value of a fact, and the ranks of the nodes that have it.
+struct FactRow {
+    fact: String,
+    value: String,
+    ranks: Vec<usize>,
+}
 
 /// Every fact in which nodes differ: a row for each of its values, with the speed of the nodes that have it.
 fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table> {
@@ -269,30 +282,51 @@ fn differences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Option<Table>
         record.nodes.iter().enumerate().filter_map(|(rank, node)| Some((rank, node.bench.as_ref()?)))
     {
         known += 1;
-        for (place, name, value) in hosts::host_facts(&bench.head.host) {
+        for HostFact { place, name, value } in hosts::host_facts(&bench.head.host) {
             facts.entry((place, name)).or_default().entry(value).or_default().push(rank);
         }
     }
     facts.retain(|_, values| values.values().any(|nodes| nodes.len() < known));
-    let rows = facts.into_iter().flat_map(|((_, fact), values)| {
-        values.into_iter().map(move |(value, nodes)| (fact.clone(), value, nodes))
-    });
-    let rows: Vec<FactRow> = rows.collect();
+    let rows_of = |((_, fact), values): ((usize, String), BTreeMap<String, Vec<usize>>)| {
+        values.into_iter().map(move |(value, ranks)| FactRow { fact: fact.clone(), value, ranks })
+    };
+    let rows: Vec<FactRow> = facts.into_iter().flat_map(rows_of).collect();
     let mut sheet = Sheet::new(&rows);
-    sheet.add("what differs", |(fact, ..)| Some(fact.into()));
-    sheet.add(col("there").left().fit(Fit::Wrap), |(_, value, _)| Some(value.into()));
-    sheet.add(col("nodes").left().fit(Fit::Wrap), |(.., nodes)| {
-        let names: Vec<String> = nodes.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
+    sheet.add("what differs", |row| Some((&row.fact).into()));
+    sheet.add(col("there").left().fit(Fit::Wrap), |row| Some((&row.value).into()));
+    sheet.add(col("nodes").left().fit(Fit::Wrap), |row| {
+        let names: Vec<String> = row.ranks.iter().map(|rank| record.nodes[*rank].name.clone()).collect();
         Some(first_names(&names, NAMED_MAX).into())
     });
     for (at, part) in kinds.iter().flat_map(|kind| kind.parts.iter().enumerate()) {
-        sheet.add(col(part.title).drop(if at == 0 { 2 } else { 1 }), |(.., nodes)| {
-            let speeds: Vec<f64> = nodes.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
+        sheet.add(col(part.title).drop(if at == 0 { 2 } else { 1 }), |row| {
+            let speeds: Vec<f64> = row.ranks.iter().filter_map(|rank| middle(&part.nodes[*rank])).collect();
             Some(median(&speeds).map_or(Value::Absent, |speed| Unit::Times.of(speed.exp())))
         });
     }
     let title = "Facts in which the nodes differ, and the speed of the nodes with each value";
     (!rows.is_empty()).then(|| Table { title: title.to_owned(), ..sheet.table() })
+}
+
+/// A row of CSV.
+struct DataRow<'a> {
+    node: &'a str,
+    /// Empty for what the node measured by itself.
+    partner: &'a str,
+    failure: Option<&'a str>,
+    case: Option<CaseRow<'a>>,
+}
+
+fn data_rows<'a>(
+    node: &'a str,
+    partner: &'a str,
+    cases: &'a [CaseRecord],
+    failure: Option<&'a str>,
+) -> impl Iterator<Item = DataRow<'a>> {
+    let why_not =
+        (cases.is_empty() || failure.is_some()).then_some(DataRow { node, partner, failure, case: None });
+    let row = move |case| DataRow { node, partner, failure: None, case: Some(CaseRow::of(case)) };
+    cases.iter().map(row).chain(why_not)
 }
 
 impl Show for FleetRecord {
@@ -302,25 +336,20 @@ impl Show for FleetRecord {
 
     /// One row for each case of each node and of each pair; a node or a pair that failed or has no cases gets a row with the reason.
     fn data(&self) -> Table {
-        let name = |rank: usize| self.nodes[rank].name.as_str();
-        let own = self.nodes.iter().map(|node| {
-            (node.name.as_str(), "", node.bench.as_ref().map_or(&[][..], |bench| &bench.cases), &node.failure)
-        });
-        let pairs = self.meetings.iter();
-        let pairs = pairs.map(|one| (name(one.from), name(one.to), one.cases.as_slice(), &one.failure));
-        let rows: Vec<_> = own
-            .chain(pairs)
-            .flat_map(|(node, partner, cases, failure)| {
-                let why_not = (cases.is_empty() || failure.is_some()).then_some((failure.as_deref(), None));
-                let cases = cases.iter().map(|case| (None, Some(CaseRow::of(case))));
-                cases.chain(why_not).map(move |(failure, case)| (node, partner, failure, case))
-            })
-            .collect();
-        let cases: Vec<_> = rows.iter().map(|(.., case)| *case).collect();
+        let mut rows = Vec::new();
+        for node in &self.nodes {
+            let cases = node.bench.as_ref().map_or(&[][..], |bench| &bench.cases);
+            rows.extend(data_rows(&node.name, "", cases, node.failure.as_deref()));
+        }
+        for FleetMeeting { from, to, cases, failure } in &self.meetings {
+            let [node, partner] = [from, to].map(|rank| self.nodes[*rank].name.as_str());
+            rows.extend(data_rows(node, partner, cases, failure.as_deref()));
+        }
+        let cases: Vec<_> = rows.iter().map(|row| row.case).collect();
         let mut sheet = Sheet::of_data(&rows);
-        sheet.data("node", |(node, ..)| Some((*node).into()));
-        sheet.data("partner", |(_, partner, ..)| Some((*partner).into()));
-        sheet.data("failure", |(_, _, failure, _)| Some((*failure)?.into()));
+        sheet.data("node", |row| Some(row.node.into()));
+        sheet.data("partner", |row| Some(row.partner.into()));
+        sheet.data("failure", |row| Some(row.failure?.into()));
         sheet.table().with(cases_table(&cases, true))
     }
 
@@ -368,11 +397,11 @@ fn sentences(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
     } else if sentences.is_empty() {
         sentences.extend(nothing_slow(kinds));
     }
-    let [noisy, all] = [0, 1].map(|at| kinds.iter().map(|kind| kind.noisy[at]).sum::<usize>());
-    if noisy > 0 {
-        let figures = count(all, "figure");
+    let inconclusive: usize = kinds.iter().map(|kind| kind.inconclusive).sum();
+    if inconclusive > 0 {
+        let figures = count(kinds.iter().map(|kind| kind.figures).sum(), "figure");
         sentences.push(format!(
-            "{noisy} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
+            "{inconclusive} of {figures} cannot be distinguished from the others: their intervals are wide, or of fewer than \
              {ENOUGH_FOR_95_PERCENT} trials. More --pair-time, and more --time for the bench, make them narrower.",
         ));
     }
@@ -395,8 +424,8 @@ fn slow_ones(record: &FleetRecord, kinds: &[WorkloadFigures]) -> Vec<String> {
         sentences.push(format!("{} is slow: {} of the median node's speed.", name(rank), slow.join("; ")));
     }
     for kind in kinds.iter().filter(|kind| !kind.slow_pairs.is_empty()) {
-        let pair = |(from, to, speed): &PairSpeed| {
-            format!("{} → {} at {}", name(*from), name(*to), percent(speed.found.exp()))
+        let pair = |one: &PairSpeed| {
+            format!("{} → {} at {}", name(one.from), name(one.to), percent(one.speed.found.exp()))
         };
         let pairs: Vec<String> = kind.slow_pairs.iter().map(pair).collect();
         let (what, pairs) = (quantity(kind.workload).name_of_several(), first_names(&pairs, NAMED_MAX));

@@ -10,6 +10,19 @@ use crate::lists::grouped;
 /// Fewest pipelines of the same programs that are shown as one: fewer were probably typed one by one.
 const FOLDED_MIN: usize = 4;
 
+/// One pipeline of a run.
+struct Pipeline<'a> {
+    stages: Vec<&'a StageRecord>,
+    links: Vec<&'a LinkRecord>,
+}
+
+/// Where the stages and the links of a pipeline begin in the shown record.
+#[derive(Clone, Copy)]
+struct Place {
+    stage: usize,
+    link: usize,
+}
+
 /// A run whose equal pipelines are one.
 pub(crate) struct Folded {
     pub(crate) record: RunRecord,
@@ -22,8 +35,9 @@ impl Folded {
         let mut links: HashMap<u32, Vec<&LinkRecord>> =
             grouped(record.links.iter().map(|link| (link.pipeline, link))).into_iter().collect();
         let stages = grouped(record.stages.iter().map(|stage| (stage.pipeline, stage))).into_iter();
-        let pipelines = stages.map(|(number, stages)| (stages, links.remove(&number).unwrap_or_default()));
-        let pipelines: Vec<(Vec<&StageRecord>, Vec<&LinkRecord>)> = pipelines.collect();
+        let pipeline =
+            |(number, stages)| Pipeline { stages, links: links.remove(&number).unwrap_or_default() };
+        let pipelines: Vec<Pipeline> = stages.map(pipeline).collect();
         let mut repeats: HashMap<_, usize> = HashMap::new();
         pipelines.iter().for_each(|pipeline| *repeats.entry(programs(pipeline)).or_default() += 1);
         let empty = RunRecord { stages: Vec::new(), links: Vec::new(), ..record.clone() };
@@ -31,18 +45,17 @@ impl Folded {
         // Where each stage of the record is shown.
         let mut shown_at = Vec::new();
         for pipeline in &pipelines {
-            let (end, links_end) = (folded.record.stages.len(), folded.record.links.len());
-            let programs = programs(pipeline);
-            let is_loop = repeats[&programs] >= FOLDED_MIN;
-            let first = *first_of.entry(programs).or_insert((end, links_end));
-            let (stages, links) = pipeline;
-            if is_loop && first.0 < end {
-                shown_at.extend(first.0..first.0 + stages.len());
-                folded.add(first, stages, links);
+            let end = Place { stage: folded.record.stages.len(), link: folded.record.links.len() };
+            let kind = programs(pipeline);
+            let is_loop = repeats[&kind] >= FOLDED_MIN;
+            let first = *first_of.entry(kind).or_insert(end);
+            let place = if is_loop { first } else { end };
+            shown_at.extend(place.stage..place.stage + pipeline.stages.len());
+            if place.stage < end.stage {
+                folded.add(place, pipeline);
             } else {
-                shown_at.extend(end..end + stages.len());
-                folded.record.stages.extend(stages.iter().copied().cloned());
-                folded.record.links.extend(links.iter().copied().cloned());
+                folded.record.stages.extend(pipeline.stages.iter().copied().cloned());
+                folded.record.links.extend(pipeline.links.iter().copied().cloned());
                 folded.counts.resize(folded.record.stages.len(), 1);
             }
         }
@@ -52,10 +65,11 @@ impl Folded {
         folded
     }
 
-    /// Adds a pipeline to the one whose stages and links begin at these places.
-    fn add(&mut self, (stage, link): (usize, usize), stages: &[&StageRecord], links: &[&LinkRecord]) {
-        self.record.links[link..].iter_mut().zip(links).for_each(|(sum, link)| sum.add(link));
-        for (at, other) in (stage..).zip(stages) {
+    /// Adds a pipeline to the one that begins at this place.
+    fn add(&mut self, first: Place, pipeline: &Pipeline) {
+        let sums = self.record.links[first.link..].iter_mut();
+        sums.zip(&pipeline.links).for_each(|(sum, link)| sum.add(link));
+        for (at, other) in (first.stage..).zip(&pipeline.stages) {
             let sum = &mut self.record.stages[at];
             sum.add(other);
             if sum.command != other.command {
@@ -67,8 +81,8 @@ impl Folded {
 }
 
 /// The programs of a pipeline's stages, and the number of its links.
-fn programs<'a>((stages, links): &(Vec<&'a StageRecord>, Vec<&LinkRecord>)) -> (Vec<&'a str>, usize) {
-    (stages.iter().map(|stage| program(&stage.command)).collect(), links.len())
+fn programs<'a>(pipeline: &Pipeline<'a>) -> (Vec<&'a str>, usize) {
+    (pipeline.stages.iter().map(|stage| program(&stage.command)).collect(), pipeline.links.len())
 }
 
 /// The program of a command; of a subshell all that it did.

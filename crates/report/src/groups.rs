@@ -1,5 +1,6 @@
-//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, the cases that others are compared
-//! with: the plain pipe of a case, and the floors and ceilings of a ranking.
+//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, what a group has in common in
+//! words, the cases that one chart shows, and the cases that others are compared with: the plain pipe of a case, and the floors and
+//! ceilings of a ranking.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use stats::ratio_of;
 
 use crate::estimate::paired_speeds;
 use crate::lists::{grouped, joined};
-use crate::view::{RankedRow, transports};
+use crate::view::{BlockSizes, RankedRow, transports};
 use crate::words;
 
 /// The axes, by their columns in CSV, on which cases are equal that are shown in one table.
@@ -54,14 +55,29 @@ pub(crate) fn order(case: &CaseRecord) -> impl Ord + use<> {
     (case.workload, Reverse(case.data), case.tasks, case.placement, case.relays)
 }
 
-/// What the cases of a group have in common, in words: the tasks and CPUs of the ends, what they did with the data, and the relays
-/// between them.
-pub(crate) fn conditions<'a>(cases: impl Iterator<Item = &'a CaseRecord> + Clone) -> [String; 3] {
-    let Some(first) = cases.clone().next() else { return Default::default() };
+/// What the cases of a group have in common, in words.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// The tasks and CPUs of the ends.
+    pub(crate) ends: String,
+    /// What they did with the data.
+    pub(crate) data: String,
+    /// The relays between the ends.
+    relays: String,
+}
+
+impl Shared {
+    fn parts(&self) -> [&str; 3] {
+        [&self.ends, &self.data, &self.relays]
+    }
+}
+
+pub(crate) fn shared<'a>(cases: impl Iterator<Item = &'a CaseRecord> + Clone) -> Shared {
+    let Some(first) = cases.clone().next() else { return Shared::default() };
     let cpus = cases.clone().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
     let ends = words::describe_tasks_and_cpus(first.tasks, first.placement, cpus.unwrap_or_default());
     let data = words::payload_remark(first.data, cases.clone().find_map(|case| case.check)).to_owned();
-    [ends, data, words::relays(first.relays).unwrap_or_default()]
+    Shared { ends, data, relays: words::relays(first.relays).unwrap_or_default() }
 }
 
 /// A bench record on the page, and the label of its rows; empty if it is the only record.
@@ -99,17 +115,19 @@ impl<'a> ChartedCases<'_, 'a> {
 
     /// Its conditions as the first sentence of a caption, without the full stop.
     pub(crate) fn caption(&self) -> String {
-        let text = joined(conditions(self.cases()).iter().map(String::as_str));
+        let text = joined(shared(self.cases()).parts());
         let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
         first + text.chars().skip(1).collect::<String>().as_str()
     }
 
     /// A title with the conditions in which it differs from the other charts of its workload.
     pub(crate) fn titled(&self, title: &str, all: &[Self]) -> String {
-        let own = conditions(self.cases());
-        let others: Vec<[String; 3]> = all.iter().map(|other| conditions(other.cases())).collect();
-        let differing = (0..own.len()).filter(|at| others.iter().any(|other| other[*at] != own[*at]));
-        joined(std::iter::once(title).chain(differing.map(|at| own[at].as_str())))
+        let own = shared(self.cases());
+        let others: Vec<Shared> = all.iter().map(|other| shared(other.cases())).collect();
+        let is_in_all = |at: usize, part: &str| others.iter().all(|other| other.parts()[at] == part);
+        let parts = own.parts().into_iter().enumerate();
+        let differing = parts.filter(|(at, part)| !is_in_all(*at, part)).map(|(_, part)| part);
+        joined(std::iter::once(title).chain(differing))
     }
 }
 
@@ -171,13 +189,13 @@ impl<'a> References<'a> {
     pub(crate) fn nearest(
         &self,
         role: Role,
-        block_bytes: [Option<u64>; 2],
+        blocks: BlockSizes,
         data: DataLevel,
         placement: Placement,
     ) -> Vec<&'a CaseRecord> {
         let mut found: Vec<&CaseRecord> = Vec::new();
         for group in self.0.iter().filter(|group| group.all[0].role == role) {
-            let Some(block) = block_bytes[group.all[0].workload as usize] else { continue };
+            let Some(block) = blocks.of(group.all[0].workload) else { continue };
             let distance = |case: &CaseRecord| (case.data != data, case.placement != placement);
             let cases = group.by_block.get(&block).unwrap_or(&group.all);
             let least = cases.iter().map(|case| distance(case)).min();

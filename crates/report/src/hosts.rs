@@ -18,12 +18,20 @@ struct Machine<'a> {
     records: Vec<&'a str>,
 }
 
+/// A known fact.
+pub(crate) struct HostFact {
+    /// Where its row is in the table. Facts at one place are ordered by name.
+    pub(crate) place: usize,
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
 /// The facts of each machine, in a column. The load of each record is in [`runs`].
 pub(crate) fn facts(records: &[(String, &Record)]) -> Table {
     let machines = machines(records);
     let mut rows: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
     for (at, machine) in machines.iter().enumerate() {
-        for (place, name, value) in host_facts(machine.host) {
+        for HostFact { place, name, value } in host_facts(machine.host) {
             let cells = rows.entry((place, name)).or_insert_with(|| vec![String::new(); machines.len()]);
             cells[at] = value;
         }
@@ -85,8 +93,7 @@ pub(crate) fn runs(records: &[(String, &Record)]) -> Table {
     Table::new("The records", columns.map(|head| col(head).left()), records.iter().map(row))
 }
 
-/// The known facts: the position in the table, the name and the value. Facts at one position are ordered by name.
-pub(crate) fn host_facts(host: &Host) -> Vec<(usize, String, String)> {
+pub(crate) fn host_facts(host: &Host) -> Vec<HostFact> {
     let caches = host.caches_bytes.iter().map(|(name, bytes)| format!("{name} {}", numbers::size(*bytes)));
     let facts = [
         ("kernel", Some(host.kernel.clone())),
@@ -101,14 +108,17 @@ pub(crate) fn host_facts(host: &Host) -> Vec<(usize, String, String)> {
         ("huge pages of shared memory", host.shmem_huge_pages.clone()),
     ];
     let last = facts.len();
+    let fact = |place, name: &str, value: Option<String>| {
+        let value = value.filter(|text| !text.is_empty())?;
+        Some(HostFact { place, name: name.to_owned(), value })
+    };
     let numbered =
-        facts.into_iter().enumerate().map(|(place, (name, value))| (place, name.to_owned(), value));
-    let limits = limits(&host.limits).into_iter().map(|(name, value)| (last, name.to_owned(), value));
-    let mitigation =
-        |(name, state): (&String, &String)| (last, format!("{MITIGATION}{name}"), Some(state.clone()));
-    let all = numbered.chain(limits).chain(host.mitigations.iter().map(mitigation));
-    all.filter_map(|(place, name, value)| Some((place, name, value.filter(|text| !text.is_empty())?)))
-        .collect()
+        facts.into_iter().enumerate().filter_map(|(place, (name, value))| fact(place, name, value));
+    let limits = limits(&host.limits).into_iter().filter_map(|(name, value)| fact(last, name, value));
+    let mitigations = host.mitigations.iter();
+    let mitigations = mitigations
+        .filter_map(|(name, state)| fact(last, &format!("{MITIGATION}{name}"), Some(state.clone())));
+    numbered.chain(limits).chain(mitigations).collect()
 }
 
 fn cpus(host: &Host) -> String {

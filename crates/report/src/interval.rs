@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use stats::estimate::{ENOUGH_FOR_95_PERCENT, relative_half_width};
 
 use crate::numbers;
-use crate::unit::Unit;
+use crate::unit::{ShownUnit, Unit};
 
 /// Fewest trials whose spread is shown: the median of two is in their middle, however far from the truth both are.
 pub const SPREAD_FROM: usize = 3;
@@ -49,11 +49,6 @@ impl Estimated {
         self.of[0]
     }
 
-    /// The factor and the name of its own unit.
-    pub(crate) fn step(&self) -> (f64, String) {
-        self.unit.step(self.largest())
-    }
-
     /// The number and its interval: "10.5 GB/s" and " ±12 %", or "0.60–4.9 GB/s", "830 ns–15 ms". A number that is too small or too large
     /// for the unit of the heading has its own.
     pub(crate) fn parts(&self) -> [String; 2] {
@@ -66,7 +61,7 @@ impl Estimated {
     }
 
     fn in_own_unit(&self) -> String {
-        let (factor, name) = self.step();
+        let ShownUnit { factor, name } = self.unit.shown_unit(self.largest());
         match self.modes {
             Some(_) if self.is_readable_in(factor) => format!("{} {name}", self.digits(factor)),
             _ => self.joined(|value| self.unit.text(value)),
@@ -106,19 +101,18 @@ impl Display for Estimated {
     }
 }
 
-/// The largest unit of at least a quarter of these numbers: its factor and its name.
-pub(crate) fn common_unit(numbers: impl Iterator<Item = Estimated>) -> Option<(f64, String)> {
-    let mut units: Vec<(f64, String)> = numbers.map(|one| one.step()).collect();
-    model::sort_by(&mut units, |one, other| other.0.total_cmp(&one.0));
-    let has_quarter =
-        |unit: &&(f64, String)| 4 * units.iter().filter(|one| one == unit).count() >= units.len();
+/// The largest unit of at least a quarter of these numbers.
+pub(crate) fn common_unit(numbers: impl Iterator<Item = Estimated>) -> Option<ShownUnit> {
+    let mut units: Vec<ShownUnit> = numbers.map(|one| one.unit.shown_unit(one.largest())).collect();
+    model::sort_by(&mut units, |one, other| other.factor.total_cmp(&one.factor));
+    let has_quarter = |unit: &&ShownUnit| 4 * units.iter().filter(|one| one == unit).count() >= units.len();
     units.iter().find(has_quarter).cloned()
 }
 
 /// The longer arm of an interval, as a share of the median: " ±12 %"; if that is 100 % or more, its ends, shown by `text`:
 /// " (0.21–77)". Empty for fewer than [`SPREAD_FROM`] trials.
 pub fn plus_minus(of: [f64; 3], trials: usize, text: impl Fn(f64) -> String) -> String {
-    match (alone(of, trials, text), is_wide((of, trials))) {
+    match (alone(of, trials, text), is_wide(of, trials)) {
         (None, _) => String::new(),
         (Some(ends), true) => format!(" ({ends})"),
         (Some(share), false) => format!(" {share}"),
@@ -132,20 +126,22 @@ pub(crate) fn alone(
     text: impl Fn(f64) -> String,
 ) -> Option<String> {
     let share = relative_half_width(median, low, high).filter(|_| trials >= SPREAD_FROM)?;
-    Some(match is_wide((of, trials)) {
+    Some(match is_wide(of, trials) {
         true => format!("{}–{}", text(low), text(high)),
         false => format!("±{}", numbers::percent(share)),
     })
 }
 
 /// Whether an interval is shown by its ends.
-fn is_wide(([median, low, high], trials): ([f64; 3], usize)) -> bool {
+fn is_wide([median, low, high]: [f64; 3], trials: usize) -> bool {
     trials >= SPREAD_FROM && relative_half_width(median, low, high).is_some_and(|share| share >= WIDE_FROM)
 }
 
 /// What parentheses after figures mean; `None` if no interval is so wide that it is shown by its ends.
 pub(crate) fn wide_legend(mut figures: impl Iterator<Item = ([f64; 3], usize)>) -> Option<String> {
-    figures.any(is_wide).then(|| "(a–b) is the same interval where it is wider than ±100 %.".to_owned())
+    figures
+        .any(|(of, trials)| is_wide(of, trials))
+        .then(|| "(a–b) is the same interval where it is wider than ±100 %.".to_owned())
 }
 
 /// What ± means in figures with these numbers of trials; `None` if none has an interval.
@@ -207,7 +203,7 @@ mod tests {
     #[test]
     fn a_column_has_the_largest_unit_that_is_not_rare_and_what_is_far_from_it_has_its_own() {
         let unit = common_unit([830.0, 4_100.0, 52_000.0, 9_996.0, 15e6].into_iter().map(shown));
-        assert_eq!(unit, Some((1e3, "µs".to_owned())));
+        assert_eq!(unit, Some(ShownUnit { factor: 1e3, name: "µs".to_owned() }));
         let text = |value: f64| shown(value).without_unit(1e3).to_string();
         assert_eq!(text(830.0), "0.830 ±12 %");
         assert_eq!(text(52_000.0), "52.0 ±12 %");

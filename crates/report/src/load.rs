@@ -121,13 +121,10 @@ pub(crate) fn columns<R>(
     add(col("p50").drop(1), &|case| estimate_value(case).filter(|_| case.latency_ns.is_some()));
     add(col("p99").drop(2), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P99));
     add(col("p99.9").drop(6), &|case| tail::cell(case.latency_ns.as_ref(), Tail::P999));
-    let sent = [
-        ("since sent, p50", "sent, p50", "service_p50_ns", 8),
-        ("since sent, p99", "sent, p99", "service_p99_ns", 7),
-    ];
-    for (at, (head, short, csv, drop)) in sent.into_iter().enumerate() {
-        add(col(head).short(short).csv(csv).drop(drop), &|case| service(case).map(|both| both[at].clone()));
-    }
+    let sent_p50 = col("since sent, p50").short("sent, p50").csv("service_p50_ns").drop(8);
+    add(sent_p50, &|case| Some(service(case)?.p50));
+    let sent_p99 = col("since sent, p99").short("sent, p99").csv("service_p99_ns").drop(7);
+    add(sent_p99, &|case| Some(service(case)?.p99));
     // The client of paced round trips is a generator of load.
     let cpu = match cases.first() {
         Some(first) if counts_server_only(first) => col("server's CPU per trip")
@@ -148,12 +145,17 @@ fn per_s(rate: f64) -> String {
     Unit::PerS.text(rate)
 }
 
-/// Median and 99th percentile of the round trip since the request was sent, which may be later than it was due; `None` for a damaged
-/// histogram.
-fn service(case: &CaseRecord) -> Option<[Value; 2]> {
+/// The round trip since the request was sent, which may be later than it was due.
+struct ServiceTime {
+    p50: Value,
+    p99: Value,
+}
+
+/// `None` for a damaged histogram.
+fn service(case: &CaseRecord) -> Option<ServiceTime> {
     let [p50, p99] = load::service_ns(case, [0.5, 0.99]).ok()??.map(|ns| Unit::WholeNs.of(ns as f64));
     let has_tail = case.latency_ns.as_ref().is_some_and(|all| Tail::P99.ns(all).is_some());
-    Some([p50, if has_tail { p99 } else { Value::Absent }])
+    Some(ServiceTime { p50, p99: if has_tail { p99 } else { Value::Absent } })
 }
 
 /// The figure that grows with the load: bytes per second, or round trips per second if no rate is given.

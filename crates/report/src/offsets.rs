@@ -3,7 +3,7 @@
 use model::{Alignment, BenchRecord, CaseRecord};
 
 use crate::estimate::{estimate_value, estimated, quantity, speed};
-use crate::groups::{OF_ONE_BLOCK, conditions, groups, order};
+use crate::groups::{OF_ONE_BLOCK, Shared, groups, order, shared};
 use crate::lists::{distinct, first_lines, grouped};
 use crate::numbers;
 use crate::row_labels::RowLabels;
@@ -50,7 +50,7 @@ pub(crate) fn tables<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)> +
     let offsets = offsets(cases.clone().map(|(_, case)| case));
     let table = |columns: Vec<OffsetSweep>| {
         let first = columns[0].1[0];
-        let [ends, data, _] = conditions(columns[0].1.iter().copied());
+        let Shared { ends, data, .. } = shared(columns[0].1.iter().copied());
         let title = format!(
             "{} of {} by buffer offset (sender,receiver) · {ends} · {data}",
             quantity(first.workload).name,

@@ -125,22 +125,22 @@ fn latency_sentences(record: &RunRecord) -> Vec<String> {
             Matched::Block => ("block", "each to the next output"),
         };
         let matched = grouped_count(whole.count, what);
-        let largest = largest_share(stages).map(|(number, share)| {
+        let largest_sentence = largest_share(stages).map(|(number, share)| {
             let is_it = |stage: &&StageRecord| stage.pipeline == *pipeline && stage.stage == number;
             let command = record.stages.iter().find(is_it).map_or("", |stage| &stage.command);
-            let command = shortened(command, COMMAND_COLUMNS);
-            format!(" The largest share, {share}, was in stage {}, `{command}`.", number + 1)
+            let shown = shortened(command, COMMAND_COLUMNS);
+            format!(" The largest share, {share}, was in stage {}, `{shown}`.", number + 1)
         });
         let at_least = if whole.matched.certainty() == Certainty::Exact { "" } else { "at least " };
         let [p50, p99] = [whole.p50_ns, whole.p99_ns].map(|ns| format!("{at_least}{}", time(ns as f64)));
-        let largest = largest.unwrap_or_default();
+        let largest_sentence = largest_sentence.unwrap_or_default();
         format!(
-            "{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({matched}, {how}).{largest}"
+            "{which}Latency from the first link to the last: p50 {p50}, p99 {p99} ({matched}, {how}).{largest_sentence}"
         )
     };
     let mut sentences: Vec<String> = known.iter().map(sentence).collect();
-    let mut stages = known.iter().flat_map(|known| &known.stages);
-    if stages.any(|stage| stage.delays.matched.certainty() == Certainty::AtLeast) {
+    let mut all_stages = known.iter().flat_map(|known| &known.stages);
+    if all_stages.any(|stage| stage.delays.matched.certainty() == Certainty::AtLeast) {
         let bound = "line p50 ≥, p99 ≥: no line could be found again behind that stage: the time until its next output, at least.";
         sentences.push(bound.to_owned());
     }

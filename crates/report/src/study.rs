@@ -24,8 +24,13 @@ pub struct StudyView {
     pub sections: Vec<Section>,
 }
 
-/// A row of CSV is of one of these.
-type StudyRow<'a> = (Option<CaseRow<'a>>, Option<&'a CompareResult>, Option<&'a Measure>);
+/// A row of CSV: one of the three is known.
+struct StudyRow<'a> {
+    part: &'a str,
+    case: Option<CaseRow<'a>>,
+    result: Option<&'a CompareResult>,
+    measure: Option<&'a Measure>,
+}
 
 impl Show for StudyRecord {
     fn sections(&self, context: &Context) -> Vec<Section> {
@@ -35,22 +40,23 @@ impl Show for StudyRecord {
     /// One row for each case, result and measure of each part: the columns of the others are empty.
     fn data(&self) -> Table {
         let rows = self.parts.iter().flat_map(|part| {
-            let cases = part.cases.iter().map(|case| (Some(CaseRow::of(case)), None, None));
-            let results = part.results.iter().map(|result| (None, Some(result), None));
-            let measures = part.measures.iter().map(|measure| (None, None, Some(measure)));
-            cases.chain(results).chain(measures).map(move |row| (&part.name, row))
+            let row = |case, result, measure| StudyRow { part: &part.name, case, result, measure };
+            let cases = part.cases.iter().map(move |case| row(Some(CaseRow::of(case)), None, None));
+            let results = part.results.iter().map(move |result| row(None, Some(result), None));
+            let measures = part.measures.iter().map(move |measure| row(None, None, Some(measure)));
+            cases.chain(results).chain(measures)
         });
-        let rows: Vec<(&String, StudyRow)> = rows.collect();
-        let cases: Vec<_> = rows.iter().map(|(_, (case, ..))| *case).collect();
+        let rows: Vec<StudyRow> = rows.collect();
+        let cases: Vec<_> = rows.iter().map(|row| row.case).collect();
         let mut parts = Sheet::of_data(&rows);
-        parts.data("part", |(name, _)| Some((*name).into()));
+        parts.data("part", |row| Some(row.part.into()));
         let mut others = Sheet::of_data(&rows);
-        others.fields(compare::FIELDS, |(_, (_, result, _))| *result);
-        others.fields("measure=name measure_samples=samples", |(_, (.., measure))| *measure);
-        others.data("measure_median", |(_, (.., measure))| {
-            Some(Unit::Decimals(4).of(Estimate::of(&measure.as_ref()?.samples)?.median))
+        others.fields(compare::FIELDS, |row| row.result);
+        others.fields("measure=name measure_samples=samples", |row| row.measure);
+        others.data("measure_median", |row| {
+            Some(Unit::Decimals(4).of(Estimate::of(&row.measure?.samples)?.median))
         });
-        others.fields("measure_error=error", |(_, (.., measure))| *measure);
+        others.fields("measure_error=error", |row| row.measure);
         parts.table().with(cases_table(&cases, false)).with(others.table())
     }
 

@@ -8,7 +8,7 @@ use crate::sheet::{Sheet, col};
 use crate::table::Table;
 use crate::unit::Unit;
 use crate::value::Value;
-use crate::view::{RankedRow, Ranking};
+use crate::view::{BlockSizes, RankedRow, Ranking};
 use crate::{numbers, reason};
 
 /// The rankings of a sweep as tables: throughput, then round trips, if they were measured.
@@ -25,10 +25,8 @@ pub(crate) fn tables(rankings: &[Ranking], interrupted: bool) -> Vec<Table> {
 
 /// One column for each label with a figure at any size, that with the best figure first.
 fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
-    let found = rankings.iter().enumerate().flat_map(|(at, ranking)| {
-        cells(workload, ranking).map(move |(label, value, text)| (label, (at, value, text)))
-    });
-    let best = |cells: &[(usize, f64, Value)]| cells.iter().map(|(_, value, _)| *value).fold(0.0, f64::max);
+    let found = rankings.iter().enumerate().flat_map(|(place, ranking)| cells(workload, ranking, place));
+    let best = |cells: &[Cell]| cells.iter().map(|cell| cell.speed).fold(0.0, f64::max);
     let mut curves = grouped(found);
     model::sort_by(&mut curves, |(_, one), (_, other)| best(other).total_cmp(&best(one)));
     let (by, the_best) = match workload {
@@ -41,8 +39,8 @@ fn table(workload: Workload, rankings: &[Ranking]) -> Option<Table> {
     sheet.add(col("").right(), |at| Some(Unit::Bytes.of(rankings[*at].block_bytes(workload)? as f64)));
     for (label, found) in &curves {
         // Of several rows of one name the first is shown. The last place of a cell is for its star.
-        let cell = |at: &usize| found.iter().find(|(place, ..)| place == at).map(|(.., value)| value.clone());
-        sheet.add(format!("{label} "), |at| Some(cell(at).unwrap_or_else(|| Value::Absent.then(" "))));
+        let text = |at: &usize| found.iter().find(|cell| cell.place == *at).map(|cell| cell.text.clone());
+        sheet.add(format!("{label} "), |at| Some(text(at).unwrap_or_else(|| Value::Absent.then(" "))));
     }
     (!curves.is_empty()).then(|| Table { title, ..sheet.table() })
 }
@@ -55,20 +53,33 @@ pub(crate) fn size_range(least: u64, most: u64) -> String {
 
 /// The block of a ranking of a sweep.
 pub(crate) fn size_of(ranking: &Ranking) -> String {
-    let [stream, round_trip] = ranking.axes.block_bytes;
+    let BlockSizes { stream, round_trip } = ranking.axes.blocks;
     stream.or(round_trip).map(numbers::size).unwrap_or_default()
 }
 
-/// The label, the speed and the cell of each row of a ranking that has the figure.
-fn cells<'a>(workload: Workload, ranking: &'a Ranking) -> impl Iterator<Item = (&'a str, f64, Value)> {
-    let value = move |row: &RankedRow| row.case(workload, false).and_then(speed);
-    let values = || ranking.rows.iter().filter_map(value);
+/// The figure of one mechanism at one size.
+struct Cell {
+    /// The place of its size among all sizes.
+    place: usize,
+    speed: f64,
+    text: Value,
+}
+
+/// The label and the cell of each row of a ranking that has the figure.
+fn cells<'a>(
+    workload: Workload,
+    ranking: &'a Ranking,
+    place: usize,
+) -> impl Iterator<Item = (&'a str, Cell)> {
+    let speed_of = move |row: &RankedRow| row.case(workload, false).and_then(speed);
+    let speeds = || ranking.rows.iter().filter_map(speed_of);
     // One mechanism alone is not the best of anything.
-    let best = if values().count() > 1 { values().fold(0.0, f64::max) } else { f64::INFINITY };
+    let best = if speeds().count() > 1 { speeds().fold(0.0, f64::max) } else { f64::INFINITY };
     ranking.rows.iter().filter_map(move |row| {
-        let value = value(row)?;
-        let found = Value::Estimate(shown(row.case(workload, false)?, row.by_cpus(workload))?);
-        Some((row.label.as_str(), value, found.then(if value >= best { "*" } else { " " })))
+        let speed = speed_of(row)?;
+        let figure = Value::Estimate(shown(row.case(workload, false)?, row.by_cpus(workload))?);
+        let text = figure.then(if speed >= best { "*" } else { " " });
+        Some((row.label.as_str(), Cell { place, speed, text }))
     })
 }
 

@@ -4,7 +4,7 @@ use model::filled_completely;
 
 /// A text with its placeholders, as in "{name}", filled. A part in brackets is left out if one of its placeholders has no value or an empty one; the
 /// whole is `None` if one outside of them has none.
-pub(crate) fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn fill_template(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let complete = |part: &str| filled_completely(part, |name| value(name).filter(|value| !value.is_empty()));
     let (mut made, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once('[') {
@@ -18,7 +18,7 @@ pub(crate) fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use super::filled;
+    use super::fill_template;
 
     #[test]
     fn what_is_in_brackets_may_lack() {
@@ -28,7 +28,7 @@ mod tests {
             "empty" => Some(String::new()),
             _ => None,
         };
-        let filled = |text| filled(text, &value);
+        let filled = |text| fill_template(text, &value);
         assert_eq!(
             filled("{a}[, {b}][ {other}][ {empty}]."),
             Some("{b}, 2.".to_owned()),

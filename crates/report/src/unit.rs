@@ -44,6 +44,14 @@ pub enum Unit {
     Rarity,
 }
 
+/// A unit that values are shown in, as kB/s for bytes per second.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ShownUnit {
+    /// What values are divided by.
+    pub(crate) factor: f64,
+    pub(crate) name: String,
+}
+
 impl Unit {
     /// Three digits and a unit, as in tables.
     pub(crate) fn text(self, value: f64) -> String {
@@ -115,17 +123,18 @@ impl Unit {
         without_zeros(&digits).to_owned() + &unit
     }
 
-    /// A factor to divide values by so that the largest one is short, and the name of their unit then.
-    pub(crate) fn step(self, largest: f64) -> (f64, String) {
+    /// The unit in which the largest value is short.
+    pub(crate) fn shown_unit(self, largest: f64) -> ShownUnit {
+        let own = |name: &str| ShownUnit { factor: 1.0, name: name.to_owned() };
         let (in_first, names) = match self {
             Self::BytesPerS => (1.0, numbers::RATES),
             Self::Ns | Self::WholeNs => (1.0, numbers::TIMES),
             Self::Seconds => (1e9, numbers::TIMES),
-            Self::Ratio => return (1.0, "×".to_owned()),
-            _ => return (1.0, String::new()),
+            Self::Ratio => return own("×"),
+            _ => return own(""),
         };
         let (factor, name) = numbers::unit_of(largest * in_first, 1000.0, names);
-        (factor / in_first, name.to_owned())
+        ShownUnit { factor: factor / in_first, name: name.to_owned() }
     }
 
     /// The text, split into its digits and its unit with the space before it.
@@ -162,11 +171,15 @@ mod tests {
         assert_eq!(Unit::BytesPerS.exact(1_388_021_234.4), "1,388,021,234 B/s");
         assert_eq!(Unit::Seconds.exact(0.1984), "0.198400 s");
         assert_eq!(Unit::Ns.exact(1.25), "1.25 ns");
-        assert_eq!(Unit::BytesPerS.step(2.43e9), (1e9, "GB/s".to_owned()));
-        assert_eq!(Unit::Seconds.step(0.0021), (1e-3, "ms".to_owned()));
-        assert_eq!(Unit::Count.step(12.0), (1.0, String::new()));
-        assert_eq!(Unit::Ratio.step(12.0), (1.0, "×".to_owned()));
-        assert_eq!(Unit::Ns.step(0.0), (1.0, "ns".to_owned()));
+        let shown_unit = |unit: Unit, largest: f64| {
+            let ShownUnit { factor, name } = unit.shown_unit(largest);
+            (factor, name)
+        };
+        assert_eq!(shown_unit(Unit::BytesPerS, 2.43e9), (1e9, "GB/s".to_owned()));
+        assert_eq!(shown_unit(Unit::Seconds, 0.0021), (1e-3, "ms".to_owned()));
+        assert_eq!(shown_unit(Unit::Count, 12.0), (1.0, String::new()));
+        assert_eq!(shown_unit(Unit::Ratio, 12.0), (1.0, "×".to_owned()));
+        assert_eq!(shown_unit(Unit::Ns, 0.0), (1.0, "ns".to_owned()));
     }
 
     #[test]

@@ -27,8 +27,23 @@ pub(crate) struct RankingAxes {
     pub(crate) data: DataLevel,
     pub(crate) tasks: Tasks,
     pub(crate) placement: Placement,
-    /// The block of the streams, and that of the round trips; `None` if the ranking has none of them.
-    pub(crate) block_bytes: [Option<u64>; 2],
+    pub(crate) blocks: BlockSizes,
+}
+
+/// The block of a ranking's streams, and that of its round trips; `None` if it has none of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockSizes {
+    pub(crate) stream: Option<u64>,
+    pub(crate) round_trip: Option<u64>,
+}
+
+impl BlockSizes {
+    pub(crate) fn of(self, workload: Workload) -> Option<u64> {
+        match workload {
+            Workload::Stream => self.stream,
+            Workload::PingPong => self.round_trip,
+        }
+    }
 }
 
 /// Rows that can be compared, the best first.
@@ -121,8 +136,8 @@ impl<'a> View<'a> {
 
     /// The floors or the ceilings that belong to a ranking.
     pub(crate) fn references(&self, ranking: &Ranking, role: Role) -> Vec<&'a CaseRecord> {
-        let RankingAxes { block_bytes, data, placement, .. } = ranking.axes;
-        let nearest = |(_, all): &(_, References<'a>)| all.nearest(role, block_bytes, data, placement);
+        let RankingAxes { blocks, data, placement, .. } = ranking.axes;
+        let nearest = |(_, all): &(_, References<'a>)| all.nearest(role, blocks, data, placement);
         self.sources.iter().flat_map(nearest).collect()
     }
 
@@ -147,14 +162,15 @@ impl<'a> View<'a> {
     /// What the charts of a workload show.
     pub(crate) fn charted(&self, workload: Workload) -> Vec<ChartedCases<'_, 'a>> {
         let of_groups = self.groups().into_iter();
-        let all = of_groups.flat_map(|rankings| [(rankings, false), (rankings, true)]);
-        let all = all.map(|(rankings, pinned)| {
-            let rows = rankings.iter().flat_map(|ranking| &ranking.rows);
-            let rows = rows.filter_map(|row| Some((row, row.case(workload, pinned)?))).collect();
-            ChartedCases { rows, is_sweep: rankings.len() > 1 }
-        });
+        let all = of_groups.flat_map(|group| [false, true].map(|pinned| charted(group, workload, pinned)));
         all.filter(|one| !one.rows.is_empty()).collect()
     }
+}
+
+fn charted<'v, 'a>(rankings: &'v [Ranking<'a>], workload: Workload, pinned: bool) -> ChartedCases<'v, 'a> {
+    let all_rows = rankings.iter().flat_map(|ranking| &ranking.rows);
+    let rows = all_rows.filter_map(|row| Some((row, row.case(workload, pinned)?))).collect();
+    ChartedCases { rows, is_sweep: rankings.len() > 1 }
 }
 
 /// The cases that are ranked: one pair of ends at its own speed.
@@ -183,10 +199,10 @@ impl<'a> Ranking<'a> {
     }
 
     pub(crate) fn conditions(&self) -> Conditions {
-        let [streams, round_trips] = self.axes.block_bytes.map(|bytes| bytes.map(numbers::size));
+        let size = |workload| self.block_bytes(workload).map(numbers::size);
         let data = words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check));
         Conditions {
-            blocks: Some(words::blocks(streams, round_trips)),
+            blocks: Some(words::blocks(size(Workload::Stream), size(Workload::PingPong))),
             ends: Some(self.ends()),
             data: Some(data.to_owned()),
         }
@@ -200,7 +216,7 @@ impl<'a> Ranking<'a> {
 
     /// The block of a workload; `None` if the ranking has none of its cases.
     pub(crate) fn block_bytes(&self, workload: Workload) -> Option<u64> {
-        self.axes.block_bytes[workload as usize]
+        self.axes.blocks.of(workload)
     }
 
     /// The tasks at the ends and their CPUs, in words.
@@ -318,47 +334,50 @@ impl<'a> RankedRow<'a> {
 impl RankingAxes {
     /// The order of the rankings: the checked figures first, streams before round trips.
     fn order(&self) -> impl Ord + use<> {
-        let Self { data, tasks, placement, block_bytes } = *self;
-        (Reverse(data), tasks, placement, block_bytes[0].is_none(), block_bytes)
+        let Self { data, tasks, placement, blocks } = *self;
+        (Reverse(data), tasks, placement, blocks.stream.is_none(), blocks)
     }
 
     fn without_sizes(&self) -> impl PartialEq + use<> {
-        let Self { data, tasks, placement, block_bytes } = *self;
-        (data, tasks, placement, block_bytes.map(|bytes| bytes.is_some()))
+        let Self { data, tasks, placement, blocks } = *self;
+        (data, tasks, placement, blocks.stream.is_some(), blocks.round_trip.is_some())
     }
 }
 
 /// The block sizes and placements of some records, which decide which cases share a row.
 struct Blocks {
-    /// Sizes of streams, and of round trips.
-    sizes: [BTreeSet<u64>; 2],
+    stream_sizes: BTreeSet<u64>,
+    round_trip_sizes: BTreeSet<u64>,
     /// The one pinned placement that was measured beside the scheduler's choice. In a sweep each has its own table.
     pinned: Option<Placement>,
 }
 
 impl Blocks {
     fn new(sources: &[Source]) -> Self {
-        let (mut sizes, mut placements) = ([BTreeSet::new(), BTreeSet::new()], BTreeSet::new());
-        for case in sources.iter().flat_map(|source| ranked(source.record)) {
-            sizes[case.workload as usize].insert(case.block_bytes);
-            placements.insert(case.placement);
-        }
+        let cases = || sources.iter().flat_map(|source| ranked(source.record));
+        let sizes = |workload| -> BTreeSet<u64> {
+            cases().filter(|case| case.workload == workload).map(|case| case.block_bytes).collect()
+        };
+        let (stream_sizes, round_trip_sizes) = (sizes(Workload::Stream), sizes(Workload::PingPong));
+        let mut placements: BTreeSet<Placement> = cases().map(|case| case.placement).collect();
         let both = placements.len() == 2 && placements.remove(&Placement::Any);
-        let swept = sizes.iter().any(|sizes| sizes.len() >= SWEEP_FROM);
-        Self { sizes, pinned: placements.pop_first().filter(|_| both && !swept) }
+        let swept = stream_sizes.len().max(round_trip_sizes.len()) >= SWEEP_FROM;
+        let pinned = placements.pop_first().filter(|_| both && !swept);
+        Self { stream_sizes, round_trip_sizes, pinned }
     }
 
     /// The ranking that a case belongs to. Streams of 64 KiB and round trips of 64 B, each of one size, are in one ranking; over the same sizes
     /// those of 1 KiB are in one and those of 4 KiB in the next; over other sizes streams and round trips have rankings of their own.
     fn axes(&self, case: &CaseRecord) -> RankingAxes {
-        let [streams, round_trips] = &self.sizes;
-        let block_bytes = if streams.len() == 1 && round_trips.len() == 1 {
-            [streams.first().copied(), round_trips.first().copied()]
+        let (streams, round_trips) = (&self.stream_sizes, &self.round_trip_sizes);
+        let blocks = if streams.len() == 1 && round_trips.len() == 1 {
+            BlockSizes { stream: streams.first().copied(), round_trip: round_trips.first().copied() }
         } else {
-            let is_in = |workload| streams == round_trips || case.workload == workload;
-            [Workload::Stream, Workload::PingPong].map(|workload| is_in(workload).then_some(case.block_bytes))
+            let own =
+                |workload| (streams == round_trips || case.workload == workload).then_some(case.block_bytes);
+            BlockSizes { stream: own(Workload::Stream), round_trip: own(Workload::PingPong) }
         };
         let placement = if self.pinned.is_some() { Placement::Any } else { case.placement };
-        RankingAxes { data: case.data, tasks: case.tasks, placement, block_bytes }
+        RankingAxes { data: case.data, tasks: case.tasks, placement, blocks }
     }
 }

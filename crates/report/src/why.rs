@@ -12,7 +12,7 @@ use crate::numbers::time;
 use crate::sheet::Sheet;
 use crate::show::Show;
 use crate::table::Table;
-use crate::template;
+use crate::template::fill_template;
 use crate::words::count_of;
 
 /// Shortest wait that is shown.
@@ -169,7 +169,7 @@ fn filled(text: &str, answer: &WhyAnswer) -> Option<String> {
             _ => return None,
         })
     };
-    template::filled(text, &value)
+    fill_template(text, &value)
 }
 
 /// docs/WHY.md: the text of `page.md` and all causes.

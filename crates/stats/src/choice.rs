@@ -237,7 +237,7 @@ fn round_costs(case: &CaseRecord, demand: &Demand) -> RoundCosts {
 
 /// The cost that ranks mechanisms, of one trial of a case; `None` where it lacks a figure.
 pub fn ranking_cost_ns(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<f64> {
-    costs(case, sample, demand).map(|[.., ranking_ns]| ranking_ns)
+    trial_cost(case, sample, demand).map(|cost| cost.ranking_ns)
 }
 
 /// What a message costs; `None` without samples, or where none of them has CPU time.
@@ -245,15 +245,16 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
     if !case.samples.iter().any(|sample| sample.user_ns + sample.system_ns > 0) {
         return None;
     }
-    let of_sample = |sample: &Sample| costs(case, sample, demand);
-    let figures: Vec<[f64; 5]> = case.samples.iter().filter_map(of_sample).collect();
-    let estimate = |at: usize| Estimate::of(&figures.iter().map(|all| all[at]).collect::<Vec<f64>>());
+    let of_sample = |sample: &Sample| trial_cost(case, sample, demand);
+    let trials: Vec<TrialCost> = case.samples.iter().filter_map(of_sample).collect();
+    let estimate =
+        |figure: fn(&TrialCost) -> f64| Estimate::of(&trials.iter().map(figure).collect::<Vec<f64>>());
     Some(MessageCost {
-        time_ns: estimate(0)?,
-        cpu_ns: estimate(1)?,
-        cpus: estimate(2)?,
-        elapsed_ns: estimate(3)?,
-        ranking_ns: estimate(4)?,
+        time_ns: estimate(|trial| trial.time_ns)?,
+        cpu_ns: estimate(|trial| trial.cpu_ns)?,
+        cpus: estimate(|trial| trial.cpus)?,
+        elapsed_ns: estimate(|trial| trial.elapsed_ns)?,
+        ranking_ns: estimate(|trial| trial.ranking_ns)?,
     })
 }
 
@@ -269,8 +270,17 @@ pub fn counts_server_only(case: &CaseRecord) -> bool {
     case.workload == Workload::PingPong && case.rate_per_s.is_some()
 }
 
-/// The figures of [`MessageCost`] of one trial, in its order.
-fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]> {
+/// The figures of [`MessageCost`] in one trial.
+struct TrialCost {
+    time_ns: f64,
+    cpu_ns: f64,
+    cpus: f64,
+    elapsed_ns: f64,
+    ranking_ns: f64,
+}
+
+/// `None` where the trial lacks one of them.
+fn trial_cost(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<TrialCost> {
     if demand.messages_per_s.is_some() && case.rate_per_s.is_none() {
         return None;
     }
@@ -292,8 +302,8 @@ fn costs(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<[f64; 5]
         (Some(_), Workload::PingPong) if demand.messages_per_s.is_some() => cpu_ns,
         _ => time_ns + cpu_ns,
     };
-    let all = [time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns];
-    (time_ns > 0.0 && all.iter().all(|figure| figure.is_finite())).then_some(all)
+    let are_finite = [time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns].iter().all(|figure| figure.is_finite());
+    (time_ns > 0.0 && are_finite).then_some(TrialCost { time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns })
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use crate::{Estimate, figure};
 /// else throughput) is within `percent` of its median on either side.
 pub fn precise_enough(samples: &[Sample], percent: f64) -> bool {
     let values: Vec<f64> = samples.iter().filter_map(figure::headline).collect();
-    values.len() == samples.len() && narrow_at_look(&values, percent)
+    values.len() == samples.len() && narrow_at_analysis(&values, percent)
 }
 
 /// Whether these are as many values as one of the analyses, and their interval is within `percent` of their median on either side.
-pub(crate) fn narrow_at_look(values: &[f64], percent: f64) -> bool {
+pub(crate) fn narrow_at_analysis(values: &[f64], percent: f64) -> bool {
     if analyses().all(|analysis| analysis != values.len()) {
         return false;
     }
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn the_interval_may_reach_the_percent_itself() {
         let values = [1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1000.0, 1050.0];
-        assert!(narrow_at_look(&values, 5.0) && !narrow_at_look(&values, 4.999));
-        assert!(!narrow_at_look(&[0.0; 10], 5.0), "no share of zero");
+        assert!(narrow_at_analysis(&values, 5.0) && !narrow_at_analysis(&values, 4.999));
+        assert!(!narrow_at_analysis(&[0.0; 10], 5.0), "no share of zero");
     }
 }

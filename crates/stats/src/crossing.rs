@@ -69,8 +69,10 @@ pub enum Crossing {
     Never {
         /// Whether the first is faster.
         first_ahead: bool,
-        /// Number of sizes at which it is, and number of all sizes.
-        sizes: (usize, usize),
+        /// Number of sizes at which it is.
+        sizes_ahead: usize,
+        /// Number of all sizes.
+        sizes: usize,
     },
     /// The faster one changes more than once.
     Often,
@@ -89,39 +91,51 @@ pub fn rounds_to_cross(pairs: usize) -> usize {
 pub fn crossing(first: &SizeSweep, second: &SizeSweep, pairs: usize) -> Crossing {
     let blocks: Vec<u64> = first.blocks().filter(|block| !second.of_block(*block).is_empty()).collect();
     let sure = sure_sizes(first, second, &blocks, pairs);
-    let changes: Vec<&[(u64, bool)]> = sure.windows(2).filter(|pair| pair[0].1 != pair[1].1).collect();
-    match (changes.as_slice(), sure.first()) {
+    let is_crossed = |pair: &&[SureSize]| pair[0].first_ahead != pair[1].first_ahead;
+    let crossed: Vec<&[SureSize]> = sure.windows(2).filter(is_crossed).collect();
+    match (crossed.as_slice(), sure.first()) {
         ([], None) => Crossing::Unclear,
-        ([], Some((_, first_ahead))) => {
-            Crossing::Never { first_ahead: *first_ahead, sizes: (sure.len(), blocks.len()) }
+        ([], Some(SureSize { first_ahead, .. })) => {
+            Crossing::Never { first_ahead: *first_ahead, sizes_ahead: sure.len(), sizes: blocks.len() }
         }
-        ([change], Some((_, first_ahead))) => {
-            Crossing::At { first_ahead_below: *first_ahead, low: change[0].0, high: change[1].0 }
-        }
+        ([pair], Some(SureSize { first_ahead, .. })) => Crossing::At {
+            first_ahead_below: *first_ahead,
+            low: pair[0].block_bytes,
+            high: pair[1].block_bytes,
+        },
         _ => Crossing::Often,
     }
 }
 
-/// The sizes at which one of two is significantly faster, and whether it is the first.
+/// A size at which one of two mechanisms is significantly faster.
+struct SureSize {
+    block_bytes: u64,
+    first_ahead: bool,
+}
+
+/// For each size with enough rounds of both mechanisms: the differences of their logarithms, added up by groups of rounds.
+fn differences(first: &SizeSweep, second: &SizeSweep, blocks: &[u64]) -> Vec<(u64, [f64; GROUPS_MAX])> {
+    let of_size = |block: &u64| {
+        let others: BTreeMap<u32, f64> = second.of_block(*block).iter().copied().collect();
+        let (mut rounds, mut groups) = (0, [0.0; GROUPS_MAX]);
+        for (round, ln_ns) in first.of_block(*block) {
+            let Some(difference) = others.get(round).map(|other| ln_ns - other) else { continue };
+            rounds += 1;
+            groups[*round as usize % GROUPS_MAX] += difference;
+        }
+        (rounds >= ROUNDS_MIN).then_some((*block, groups))
+    };
+    blocks.iter().filter_map(of_size).collect()
+}
+
+/// The sizes at which one of two is significantly faster.
 ///
 /// A sign-flip permutation test. If both are equally fast, the signs of all differences of a round can be flipped. The agreement
 /// of a size is compared with the largest of all sizes under every pattern of flipped rounds. (Westfall and Young,
 /// *Resampling-Based Multiple Testing*, 1993, the single step of the maximum: it holds for all sizes at once, even if they are
 /// correlated.)
-fn sure_sizes(first: &SizeSweep, second: &SizeSweep, blocks: &[u64], pairs: usize) -> Vec<(u64, bool)> {
-    let sizes: Vec<(u64, [f64; GROUPS_MAX])> = blocks
-        .iter()
-        .filter_map(|block| {
-            let others: BTreeMap<u32, f64> = second.of_block(*block).iter().copied().collect();
-            let (mut rounds, mut groups) = (0, [0.0; GROUPS_MAX]);
-            for (round, ln_ns) in first.of_block(*block) {
-                let Some(difference) = others.get(round).map(|other| ln_ns - other) else { continue };
-                rounds += 1;
-                groups[*round as usize % GROUPS_MAX] += difference;
-            }
-            (rounds >= ROUNDS_MIN).then_some((*block, groups))
-        })
-        .collect();
+fn sure_sizes(first: &SizeSweep, second: &SizeSweep, blocks: &[u64], pairs: usize) -> Vec<SureSize> {
+    let sizes = differences(first, second, blocks);
     let used: Vec<usize> =
         (0..GROUPS_MAX).filter(|at| sizes.iter().any(|(_, groups)| groups[*at] != 0.0)).collect();
     // From -1 to 1: how far the differences of all rounds agree in sign and size.
@@ -147,7 +161,10 @@ fn sure_sizes(first: &SizeSweep, second: &SizeSweep, blocks: &[u64], pairs: usiz
     let judged = sizes.iter().zip(found).zip(as_extreme);
     judged
         .filter(|(_, count)| *count as f64 <= limit)
-        .map(|(((block, _), found), _)| (*block, found < 0.0))
+        .map(|(((block_bytes, _), found), _)| SureSize {
+            block_bytes: *block_bytes,
+            first_ahead: found < 0.0,
+        })
         .collect()
 }
 
@@ -204,7 +221,7 @@ mod tests {
         let (ahead, behind, level) = (vec![500.0; 6], vec![2000.0; 6], vec![1000.0; 6]);
         let of =
             |sizes: &[&Vec<f64>]| found(&sizes.iter().map(|times| (*times).clone()).collect::<Vec<_>>(), 1);
-        let never = |first_ahead, ahead, all| Crossing::Never { first_ahead, sizes: (ahead, all) };
+        let never = |first_ahead, sizes_ahead, sizes| Crossing::Never { first_ahead, sizes_ahead, sizes };
         assert_eq!(of(&[&ahead, &ahead, &level]), never(true, 2, 3));
         assert_eq!(of(&[&behind, &behind]), never(false, 2, 2));
         assert_eq!(of(&[&level, &level]), Crossing::Unclear);
@@ -226,7 +243,7 @@ mod tests {
     #[test]
     fn a_difference_is_sure_if_few_patterns_of_signs_agree_as_much() {
         let one_lost = |ns: f64| vec![vec![500.0, 500.0, 500.0, ns, 500.0, 500.0, 500.0]];
-        let sure = Crossing::Never { first_ahead: true, sizes: (1, 1) };
+        let sure = Crossing::Never { first_ahead: true, sizes_ahead: 1, sizes: 1 };
         assert_eq!(found(&one_lost(2000.0), 1), Crossing::Unclear, "8 of 64");
         assert_eq!(found(&one_lost(1100.0), 1), sure, "2 of 64, as the one is small");
         assert_eq!(found(&one_lost(1100.0), 2), Crossing::Unclear, "but for two pairs 2 of 64 are too many");
@@ -235,7 +252,7 @@ mod tests {
         // A second size in which all agree: 2 of 64, as the first agrees as much if the lost one is flipped.
         let mut both = one_lost(2000.0);
         both.push(vec![2000.0; 7]);
-        let second = Crossing::Never { first_ahead: false, sizes: (1, 2) };
+        let second = Crossing::Never { first_ahead: false, sizes_ahead: 1, sizes: 2 };
         assert_eq!(found(&both, 1), second);
     }
 
@@ -285,7 +302,9 @@ mod tests {
         }
         assert!(matches!(crossing(&large, &small, 10), Crossing::At { first_ahead_below: false, .. }));
         let found = crossing(&always, &large, 10);
-        assert!(matches!(found, Crossing::Never { first_ahead: true, sizes: (sure, 21) } if sure > 15));
+        assert!(
+            matches!(found, Crossing::Never { first_ahead: true, sizes_ahead, sizes: 21 } if sizes_ahead > 15)
+        );
         assert_eq!(crossing(&small, &small, 10), Crossing::Unclear);
         assert_eq!(crossing(&small, &SizeSweep::default(), 10), Crossing::Unclear);
     }

@@ -78,8 +78,16 @@ fn below(widths: impl Iterator<Item = f64>, values: &[f64], parameters: usize) -
     ((1.0 - SLOWER_MIN).ln() - widths.fold(0.0, f64::max)).min(-far).exp()
 }
 
-/// The speed between two nodes, by their indices.
-pub type PairSpeed = (usize, usize, Speed);
+/// The speed from one node to another, given by their indices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairSpeed {
+    /// The sender, or the client.
+    pub from: usize,
+    /// The receiver, or the server.
+    pub to: usize,
+    /// The speed.
+    pub speed: Speed,
+}
 
 /// Speeds between nodes, separated into the parts of nodes and of pairs.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,37 +103,39 @@ pub struct Polished {
 /// has a part for each kind; with one kind it has one part.
 pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
     const SWEEPS: usize = 20;
-    let ends_of = |(one, other, _): &PairSpeed| [*one, (ends - 1) * nodes + other];
-    let mut own: Vec<Vec<usize>> = vec![Vec::new(); ends * nodes];
+    // With two kinds of ends, those of the second kind come after all of the first.
+    let ends_of = |pair: &PairSpeed| [pair.from, (ends - 1) * nodes + pair.to];
+    // The pairs of each end, by their indices.
+    let mut pairs_of: Vec<Vec<usize>> = vec![Vec::new(); ends * nodes];
     for (at, pair) in pairs.iter().enumerate() {
-        ends_of(pair).into_iter().for_each(|end| own[end].push(at));
+        ends_of(pair).into_iter().for_each(|end| pairs_of[end].push(at));
     }
     // What all have in common becomes a part of each node, and each node is compared with the median one.
-    let mut residuals: Vec<f64> = pairs.iter().map(|pair| pair.2.found).collect();
-    let mut effects = vec![0.0; own.len()];
+    let mut residuals: Vec<f64> = pairs.iter().map(|pair| pair.speed.found).collect();
+    let mut effects = vec![0.0; pairs_of.len()];
     for _ in 0..SWEEPS {
         // Half of it, because both nodes of a pair change at once.
         let part = |own: &Vec<usize>| median(&own.iter().map(|at| residuals[*at] / 2.0).collect::<Vec<_>>());
-        let parts: Vec<f64> = own.iter().map(|own| part(own).unwrap_or_default()).collect();
+        let parts: Vec<f64> = pairs_of.iter().map(|own| part(own).unwrap_or_default()).collect();
         for (residual, pair) in residuals.iter_mut().zip(pairs) {
             *residual -= ends_of(pair).map(|end| parts[end]).iter().sum::<f64>();
         }
         effects.iter_mut().zip(&parts).for_each(|(effect, part)| *effect += part);
     }
-    let pairs: Vec<Speed> = pairs
-        .iter()
-        .zip(&residuals)
-        .map(|((.., speed), residual)| speed.relative_to(speed.found - residual))
+    let relative_to_nodes = pairs.iter().zip(&residuals);
+    let relative_to_nodes: Vec<Speed> = relative_to_nodes
+        .map(|(PairSpeed { speed, .. }, residual)| speed.relative_to(speed.found - residual))
         .collect();
-    let node_ends: Vec<(&Vec<usize>, f64)> = own.iter().zip(effects).collect();
+    let node_ends: Vec<(&Vec<usize>, f64)> = pairs_of.iter().zip(effects).collect();
     let of_end = |node_ends: &[(&Vec<usize>, f64)]| {
         let known = node_ends.iter().filter(|(own, _)| !own.is_empty());
         let middle = median(&known.map(|(_, effect)| *effect).collect::<Vec<_>>()).unwrap_or_default();
-        let relative =
-            |own: &[usize], part: f64| own.iter().map(|at| pairs[*at].relative_to(middle - part)).collect();
+        let relative = |own: &[usize], part: f64| {
+            own.iter().map(|at| relative_to_nodes[*at].relative_to(middle - part)).collect()
+        };
         node_ends.iter().map(|(own, part)| relative(own, *part)).collect()
     };
-    Polished { ends: node_ends.chunks(nodes.max(1)).map(of_end).collect(), pairs }
+    Polished { ends: node_ends.chunks(nodes.max(1)).map(of_end).collect(), pairs: relative_to_nodes }
 }
 
 impl Polished {

@@ -62,9 +62,9 @@ pub fn offered_per_s(case: &CaseRecord) -> Option<f64> {
 /// it is 0: earlier versions recorded a block that came in two reads.
 pub fn torn_share(case: &CaseRecord) -> Option<f64> {
     let checked = || case.samples.iter().filter(|sample| sample.torn_blocks.is_some());
-    let torn: u64 = checked().filter_map(|sample| sample.torn_blocks).sum();
+    let recorded: u64 = checked().filter_map(|sample| sample.torn_blocks).sum();
     let blocks: u64 = checked().map(|sample| sample.messages).sum();
-    let torn = if case.load().has_several_at_an_end() { torn } else { 0 };
+    let torn = if case.load().has_several_at_an_end() { recorded } else { 0 };
     (blocks > 0).then(|| torn as f64 / blocks as f64)
 }
 

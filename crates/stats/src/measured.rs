@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    BenchRecord, CaseRecord, CompareRecord, CompareResult, DiffFigure, Role, Workload, decode_histogram,
+    BenchRecord, CaseRecord, CompareRecord, CompareResult, DiffFigure, Role, WorkerEnd, Workload,
+    decode_histogram,
 };
 
 use crate::estimate::median;
@@ -58,10 +59,9 @@ impl CaseFigures {
         let mut found = BTreeMap::from([("granted", granted.join(", "))]);
         found.extend(case.congestion_control.clone().map(|name| ("congestion control", name)));
         if let Some(worker) = &case.worker {
-            let toolchains =
-                [&worker.writer, &worker.reader].map(|end| end.toolchain.clone().unwrap_or_default());
-            found.insert("toolchain", toolchains[0].clone());
-            found.insert("the reader's toolchain", toolchains[1].clone());
+            let toolchain = |end: &WorkerEnd| end.toolchain.clone().unwrap_or_default();
+            found.insert("toolchain", toolchain(&worker.writer));
+            found.insert("the reader's toolchain", toolchain(&worker.reader));
         }
         let lacking = case.samples.len() - values.len();
         let problem = case.error.as_ref().map(|error| error.message.clone());
@@ -95,8 +95,8 @@ pub fn of_bench(record: &BenchRecord) -> Vec<CaseFigures> {
 
 /// The times of a comparison of pipelines.
 pub fn of_comparison(record: &CompareRecord) -> Vec<CaseFigures> {
-    let of_result = |result| CaseFigures { case: record.identity(result), ..of_result(result) };
-    number_repeats(record.results.iter().map(of_result).collect())
+    let with_identity = |result| CaseFigures { case: record.identity(result), ..of_result(result) };
+    number_repeats(record.results.iter().map(with_identity).collect())
 }
 
 /// The figures of one case.
@@ -107,18 +107,18 @@ pub fn of_case(case: &CaseRecord) -> Vec<CaseFigures> {
         let values = case.samples.iter().filter_map(|sample| Some((sample.round, value(sample)?)));
         return vec![CaseFigures::with_values(case, DiffFigure::Throughput, values.collect())];
     }
-    let (mut middle, mut tail) = (Vec::new(), Vec::new());
+    let (mut middle, mut beyond) = (Vec::new(), Vec::new());
     for sample in &case.samples {
         let histogram = sample.latency_histogram.as_deref().and_then(|text| decode_histogram(text).ok());
         let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else { continue };
         let at = |quantile| (sample.round, histogram.value_at_quantile(quantile) as f64);
         middle.extend(Some(at(0.5)).filter(|(_, value)| *value > 0.0));
-        tail.extend(
+        beyond.extend(
             Some(at(0.99)).filter(|(_, value)| histogram.len() >= Tail::P99.trips_min() && *value > 0.0),
         );
     }
-    let short = tail.len() < middle.len();
-    let mut tail = CaseFigures::with_values(case, DiffFigure::RoundTripP99, tail);
+    let short = beyond.len() < middle.len();
+    let mut tail = CaseFigures::with_values(case, DiffFigure::RoundTripP99, beyond);
     if short {
         tail.values.clear();
         tail.short = true;

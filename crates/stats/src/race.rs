@@ -119,27 +119,25 @@ pub fn race(entrants: &[RoundCosts], errors: f64) -> Standing {
     let mut ranked: Vec<(usize, f64)> = medians.collect();
     model::sort_by(&mut ranked, |one, other| one.1.total_cmp(&other.1));
     let against = against_leaders(entrants);
-    let (mut first, mut out): (Vec<usize>, Vec<usize>) =
+    let (mut first, mut beaten): (Vec<usize>, Vec<usize>) =
         ranked.iter().map(|(at, _)| *at).partition(|at| !is_more(&against[*at], sure));
     if first.is_empty() {
         // In a cycle, each of three may beat the next one in most rounds.
-        first = std::mem::take(&mut out);
+        first = std::mem::take(&mut beaten);
     }
     let Some(&leader) = first.first() else { return Standing::default() };
     // Two bounds for each pair (Bonferroni).
     let all_sure = 2.0 * (ranked.len() as f64 - 1.0).max(1.0) * sure;
     let compared =
-        |at: usize, low_sure: f64| compare(at, &entrants[at], &entrants[leader], [low_sure, all_sure]);
+        |at: usize, low_sure: f64| compare(at, &entrants[at], &entrants[leader], low_sure, all_sure);
     let open = first[1..].iter().map(|at| compared(*at, all_sure));
     let mut standing = Standing { first: open.collect(), ..Standing::default() };
-    let needed = standing
-        .first
-        .iter()
-        .map(|one| rounds_to_tell(&entrants[one.at], &entrants[leader], [sure, all_sure]));
+    let needed =
+        standing.first.iter().map(|one| rounds_to_tell(&entrants[one.at], &entrants[leader], sure, all_sure));
     standing.rounds_needed = needed.max_by_key(|needed| needed.unwrap_or(usize::MAX)).unwrap_or(Some(0));
     let itself = Ratio { median: 1.0, low: 1.0, high: 1.0 };
     standing.first.insert(0, Against { factor: itself, ..compared(leader, sure) });
-    standing.beaten = out.iter().map(|at| compared(*at, sure)).collect();
+    standing.beaten = beaten.iter().map(|at| compared(*at, sure)).collect();
     for one in &mut standing.beaten {
         one.factor.low = one.factor.low.max(1.0);
     }
@@ -147,8 +145,8 @@ pub fn race(entrants: &[RoundCosts], errors: f64) -> Standing {
     standing
 }
 
-/// Compares an entrant with the leader; the bounds are those outside of which a bet would have gained at least so much.
-fn compare(at: usize, costs: &RoundCosts, leader: &RoundCosts, [low_sure, high_sure]: [f64; 2]) -> Against {
+/// Compares an entrant with the leader. `low_sure` and `high_sure` are the gains of a bet that the lower and the upper bound need ([`factor`]).
+fn compare(at: usize, costs: &RoundCosts, leader: &RoundCosts, low_sure: f64, high_sure: f64) -> Against {
     let dearest =
         in_common_rounds(costs, leader).max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default();
     let sums = |(own, others), (cost, other)| (own + cost, others + other);
@@ -165,8 +163,9 @@ fn compare(at: usize, costs: &RoundCosts, leader: &RoundCosts, [low_sure, high_s
     }
 }
 
-/// Estimated number of rounds until it is certain which of two costs less, or that the first costs the same as the second.
-fn rounds_to_tell(costs: &RoundCosts, leader: &RoundCosts, [sure, all_sure]: [f64; 2]) -> Option<usize> {
+/// Estimated number of rounds until it is certain which of two costs less, for which a bet must gain `sure`, or that the first costs the
+/// same as the second, for which it must gain `all_sure`.
+fn rounds_to_tell(costs: &RoundCosts, leader: &RoundCosts, sure: f64, all_sure: f64) -> Option<usize> {
     let ratios = ratios(costs, leader);
     let share = |is: fn(f64) -> bool| {
         ratios.iter().filter(|ratio| is(**ratio)).count() as f64 / ratios.len().max(1) as f64

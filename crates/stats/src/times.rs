@@ -38,7 +38,7 @@ pub fn summarise_times(results: &mut [CompareResult], analyses: u32, of_median: 
 /// its median on either side ([`crate::converged`]).
 pub fn are_times_precise(results: &[&CompareResult], percent: f64) -> bool {
     let mut measured = results.iter().filter(|result| result.error.is_none());
-    measured.all(|result| crate::converged::narrow_at_look(&result.times_s, percent))
+    measured.all(|result| crate::converged::narrow_at_analysis(&result.times_s, percent))
 }
 
 /// Compares the pipelines over one link with the fastest of them, in the rounds that both have.
@@ -81,10 +81,10 @@ pub fn baselines(results: &[&CompareResult]) -> Vec<(usize, usize)> {
 /// How the results that have not failed compare with their baselines, with bounds that hold for all of them at once, at all of `analyses`
 /// interim tests.
 fn against_baselines(results: &[&CompareResult], analyses: u32) -> Vec<(usize, Option<Shift>)> {
-    let pairs = baselines(results).into_iter();
-    let pairs = pairs.filter(|(at, first)| is_measured(results[*at]) && is_measured(results[*first]));
+    let all = baselines(results).into_iter();
+    let measured = all.filter(|(at, first)| is_measured(results[*at]) && is_measured(results[*first]));
     let (places, cases): (Vec<usize>, Vec<BothSides<'_>>) =
-        pairs.map(|(at, first)| (at, in_rounds_of_both(results[first], results[at]))).unzip();
+        measured.map(|(at, first)| (at, in_rounds_of_both(results[first], results[at]))).unzip();
     places.into_iter().zip(shifts(&cases, analyses)).collect()
 }
 
@@ -146,7 +146,7 @@ pub fn pairs_to_order(results: &[&CompareResult]) -> usize {
 }
 
 /// Number of rounds by default for the order of this number of pairs: up to five more than are needed, the more pairs may have a disturbed round.
-/// They end before that where a analysis finds the order.
+/// They end before that where an analysis finds the order.
 pub fn rounds_to_order(pairs: usize) -> usize {
     const MORE_MAX: usize = 5;
     figures_needed(pairs, 1, true) + pairs.min(MORE_MAX)

@@ -43,26 +43,33 @@ struct Race {
     standing: Option<Standing>,
 }
 
+/// Cases that are equal but for their mechanism, and its way of waiting.
+struct Kind {
+    axes: Case,
+    /// Their indices among all cases.
+    rows: Vec<usize>,
+}
+
 impl Decision {
     pub(crate) fn new(cases: &[Case], demand: Demand, goal: Goal) -> Self {
-        let mut kinds: Vec<(Case, Vec<usize>)> = Vec::new();
+        let mut kinds: Vec<Kind> = Vec::new();
         let is_compared = |case: &Case| case.role == Role::Ranked && case.data != DataLevel::None;
         for (at, case) in cases.iter().enumerate().filter(|(_, case)| is_compared(case)) {
-            let kind = Case { spec: Spec::plain("any"), wait: Wait::Block, ..case.clone() };
-            match kinds.iter_mut().find(|(one, _)| *one == kind) {
-                Some((_, rows)) => rows.push(at),
-                None => kinds.push((kind, vec![at])),
+            let axes = Case { spec: Spec::plain("any"), wait: Wait::Block, ..case.clone() };
+            match kinds.iter_mut().find(|kind| kind.axes == axes) {
+                Some(kind) => kind.rows.push(at),
+                None => kinds.push(Kind { axes, rows: vec![at] }),
             }
         }
-        kinds.retain(|(_, rows)| rows.len() > 1);
-        let races = kinds.iter().map(|(kind, rows)| {
+        kinds.retain(|kind| kind.rows.len() > 1);
+        let races = kinds.iter().map(|Kind { axes, rows }| {
             let is_size =
-                |(one, _): &&(Case, _)| Case { block_bytes: one.block_bytes, ..kind.clone() } == *one;
+                |one: &&Kind| Case { block_bytes: one.axes.block_bytes, ..axes.clone() } == one.axes;
             let sizes = kinds.iter().filter(is_size).count();
             let is_swept = sizes >= SWEEP_FROM;
             // No lead is printed for the sizes of a sweep, or for pinned ends beside those that the scheduler places.
-            let placed = Case { placement: Placement::Any, ..kind.clone() };
-            let is_placed_too = placed != *kind && kinds.iter().any(|(one, _)| *one == placed);
+            let placed = Case { placement: Placement::Any, ..axes.clone() };
+            let is_placed_too = placed != *axes && kinds.iter().any(|one| one.axes == placed);
             Race {
                 goal: if is_swept || is_placed_too { Goal::Winner } else { goal },
                 errors: if is_swept { errors_of_each(sizes) } else { ERRORS },

@@ -52,16 +52,17 @@ pub(super) fn combined<'a>(
     parameters: &[Parameter],
 ) -> anyhow::Result<Vec<(&'a str, Values)>> {
     let occurs = |parameter: &Parameter, text: &str| text.contains(&format!("{{{}}}", parameter.name));
-    let beside = |parameter: &Parameter| beside.iter().any(|text| occurs(parameter, text));
-    let nowhere =
-        |parameter: &&Parameter| !beside(parameter) && !texts.iter().any(|text| occurs(parameter, text));
+    let occurs_beside = |parameter: &Parameter| beside.iter().any(|text| occurs(parameter, text));
+    let nowhere = |parameter: &&Parameter| {
+        !occurs_beside(parameter) && !texts.iter().any(|text| occurs(parameter, text))
+    };
     if let Some(Parameter { name, .. }) = parameters.iter().find(nowhere) {
         return usage(format!("`-P {name}`: {{{name}}} is in no command line"));
     }
     let mut all = Vec::new();
     for text in texts {
         let mut combinations = vec![Values::new()];
-        for parameter in parameters.iter().filter(|one| occurs(one, text) || beside(one)) {
+        for parameter in parameters.iter().filter(|one| occurs(one, text) || occurs_beside(one)) {
             if combinations.len() * parameter.values.len() + all.len() > PIPELINES_MAX {
                 return usage(format!("-P makes more than {PIPELINES_MAX} pipelines: give fewer values"));
             }

@@ -87,7 +87,14 @@ fn vias(args: &CompareArgs, is_shell_usual: bool, shell: &Shell) -> anyhow::Resu
     }
 }
 
-/// Each pipeline as it is, without the refused calls, and with aligned buffers, over each link.
+/// How a pipeline is run: as it is, without the refused calls, or with aligned buffers.
+struct Variant {
+    /// The name and the value by which records show it; `None` for a pipeline as it is.
+    option: Option<(&'static str, String)>,
+    options: TrialOptions,
+}
+
+/// Each variant of each pipeline, over each link.
 fn contenders(
     args: &CompareArgs,
     aligns: bool,
@@ -96,25 +103,26 @@ fn contenders(
     shell: &Shell,
 ) -> anyhow::Result<Vec<Contender>> {
     let plain = TrialOptions { latency: args.by == "latency", ..TrialOptions::default() };
-    let mut variants = vec![(None, plain.clone())];
-    variants.extend(args.without.iter().map(|calls| {
-        (Some(("without", calls.to_string())), TrialOptions { without: Some(calls.clone()), ..plain.clone() })
+    let mut variants = vec![Variant { option: None, options: plain.clone() }];
+    variants.extend(args.without.iter().map(|calls| Variant {
+        option: Some(("without", calls.to_string())),
+        options: TrialOptions { without: Some(calls.clone()), ..plain.clone() },
     }));
-    let aligned = Some(("align-buffers", "yes".to_owned()));
-    variants.extend(aligns.then_some((aligned, TrialOptions { align_buffers: true, ..plain })));
+    variants.extend(aligns.then(|| Variant {
+        option: Some(("align-buffers", "yes".to_owned())),
+        options: TrialOptions { align_buffers: true, ..plain },
+    }));
     let mut all = Vec::new();
     for (text, values) in pipelines {
-        for (parameter, options) in &variants {
-            let place = args.texts.iter().position(|typed| std::ptr::eq(typed.as_str(), *text));
-            let name = place.and_then(|place| args.names.get(place));
-            let (mut shown, mut parameters) = (name_in_records(text, values), values.clone());
-            let mut name = name.map(|name| name_in_records(name, values));
-            if let Some((option, value)) = parameter {
-                let comment = format!(" # {option}={value}");
-                shown += &comment;
-                name.iter_mut().for_each(|name| *name += &comment);
-                parameters.insert((*option).to_owned(), value.clone());
-            }
+        let place = args.texts.iter().position(|typed| std::ptr::eq(typed.as_str(), *text));
+        let own_name = place.and_then(|place| args.names.get(place));
+        for Variant { option, options } in &variants {
+            let comment =
+                option.as_ref().map(|(name, value)| format!(" # {name}={value}")).unwrap_or_default();
+            let shown = name_in_records(text, values) + &comment;
+            let name = own_name.map(|name| name_in_records(name, values) + &comment);
+            let of_option = option.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+            let parameters: Values = values.clone().into_iter().chain(of_option).collect();
             for via in vias {
                 let mut contender =
                     Contender::new(&filled(text, values), &shown, via, shell).map_err(UsageError::new)?;

@@ -97,12 +97,14 @@ impl Screen {
     fn sort(&mut self) {
         let chains = &mut self.snapshot.chains;
         model::sort_by_key(chains, |chain| chain.stages[0].processes[0].pid);
-        ORDERS[self.order].1(chains);
+        let (_, sort) = ORDERS[self.order];
+        sort(chains);
     }
 
     /// The order of the chains, as a word.
     pub(super) fn order(&self) -> &'static str {
-        ORDERS[self.order].0
+        let (word, _) = ORDERS[self.order];
+        word
     }
 
     /// The chains that pass the filter, in order.

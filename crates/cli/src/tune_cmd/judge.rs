@@ -51,13 +51,12 @@ pub(super) fn compare(old: &CompareResult, new: &CompareResult) -> Result<Compar
     if new.max_rss_bytes > Some(memory_bytes) {
         return Err(TuneReason::Memory);
     }
-    let (old, new) = (&old.times_s[..rounds], &new.times_s[..rounds]);
-    let found =
-        shifts(&[BothSides { old, new, paired: true }], 1).pop().flatten().ok_or(TuneReason::NoTime)?;
-    let of_rounds = || old.iter().zip(new).map(|(old, new)| new / old);
+    let times = BothSides { old: &old.times_s[..rounds], new: &new.times_s[..rounds], paired: true };
+    let found = shifts(&[times], 1).pop().flatten().ok_or(TuneReason::NoTime)?;
+    let ratios = || old.times_s.iter().zip(&new.times_s).map(|(old_s, new_s)| new_s / old_s);
     // After few rounds there is no interval: from the smallest to the largest.
-    let all = (of_rounds().fold(f64::INFINITY, f64::min), of_rounds().fold(0.0, f64::max));
-    let (low, high) = found.interval.unwrap_or(all);
+    let range = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
+    let (low, high) = found.interval.unwrap_or(range);
     Ok(Compared { ratio: Ratio { median: found.ratio, low, high }, rounds: rounds as u32 })
 }
 

@@ -30,10 +30,11 @@ const PROMISING: f64 = 0.98;
 const FIRST_ROUNDS: u32 = 3;
 /// A rule for one stage more is preferred where it takes at most this part of the time more.
 const STAGE_WORTH: f64 = 0.05;
-/// Rounds after which there is an interval, and the most.
+/// Most rounds of a contest: after as many there is an interval.
 const ROUNDS: u32 = 7;
-/// Shares of the time for the first trials of all changes, for one contest, and for the last one.
+/// Share of the time for the first trials of all changes.
 const FIRST_SHARE: f64 = 0.3;
+/// Share for one contest, and for the last one.
 const DUEL_SHARE: f64 = 0.12;
 const LAST_SHARE: f64 = 0.4;
 /// A contest has the time of this number of runs of the original, if that is left.
@@ -312,8 +313,10 @@ impl Search<'_> {
         let is_enough =
             |made: u32, results: &[&CompareResult]| is_in_vain(made, results) || is_clear(made, results);
         let results = self.contest(&[old.to_owned(), new.to_owned()], ROUNDS, until, &is_enough)?;
-        let [old, new] = &results[..] else { return Ok(Verdict::LeftOut(TuneReason::NoTime)) };
-        Ok(match compare(old, new) {
+        let [old_result, new_result] = &results[..] else {
+            return Ok(Verdict::LeftOut(TuneReason::NoTime));
+        };
+        Ok(match compare(old_result, new_result) {
             Ok(found) if found.is_worthwhile() => Verdict::Faster(found.ratio),
             Ok(found) if found.is_open() => Verdict::LeftOut(TuneReason::NoTime),
             Ok(_) => Verdict::LeftOut(TuneReason::NotFaster),

@@ -44,37 +44,44 @@ pub(super) fn table(record: &BenchRecord) -> Table {
     table.with(programs_table(&program_rows))
 }
 
-/// The answer, a mechanism, and the run of its program; `None` if that was not run.
-type AnswerRow<'a> = (&'a Recommendation, &'a Spec, Option<&'a ProgramFigures>);
+/// A mechanism of an answer.
+#[derive(Clone, Copy)]
+struct AnswerRow<'a> {
+    answer: &'a Recommendation,
+    spec: &'a Spec,
+    /// `None` if its program was not run.
+    run: Option<&'a ProgramFigures>,
+}
 
 /// The programs that were run, and the recommended mechanism if its program was not.
 fn programs(recommendation: &Recommendation) -> Vec<AnswerRow<'_>> {
-    let run = recommendation.programs.iter().map(|run| (recommendation, &run.spec, Some(run)));
+    let row = |spec, run| AnswerRow { answer: recommendation, spec, run };
+    let run = recommendation.programs.iter().map(|run| row(&run.spec, Some(run)));
     let is_run = |spec: &&Spec| recommendation.programs.iter().any(|run| run.spec == **spec);
     let not_run = recommendation.taken.iter().filter(|spec| !is_run(spec));
-    run.chain(not_run.map(|spec| (recommendation, spec, None))).collect()
+    run.chain(not_run.map(|spec| row(spec, None))).collect()
 }
 
 fn run<'a>(row: &Option<AnswerRow<'a>>) -> Option<&'a ProgramFigures> {
-    (*row)?.2
+    (*row)?.run
 }
 
 fn programs_table(rows: &[Option<AnswerRow>]) -> Table {
     let mut sheet = Sheet::of_data(rows);
     let median = |values: &[f64]| Some(Unit::Ns.of(Estimate::of(values)?.median));
-    sheet.data("question", |row| Some((&(*row)?.0.title).into()));
-    sheet.data("program", |row| Some((*row)?.1.to_string().into()));
-    sheet.data("program_language", |row| Some((&(*row)?.0.language).into()));
+    sheet.data("question", |row| Some((&(*row)?.answer.title).into()));
+    sheet.data("program", |row| Some((*row)?.spec.to_string().into()));
+    sheet.data("program_language", |row| Some((&(*row)?.answer.language).into()));
     sheet.data("program_taken", |row| {
-        let (recommendation, spec, _) = (*row)?;
-        Some((recommendation.taken.as_ref() == Some(spec)).to_string().into())
+        let AnswerRow { answer, spec, .. } = (*row)?;
+        Some((answer.taken.as_ref() == Some(spec)).to_string().into())
     });
     sheet.data("program_runs", |row| Some(Value::count(run(row)?.time_ns.len() as u64)));
     sheet.data("program_messages", |row| Some(Value::count(run(row)?.messages)));
     sheet.data("program_time_ns", |row| median(&run(row)?.time_ns));
     sheet.data("program_cpu_ns", |row| median(&run(row)?.cpu_ns));
     sheet.data("program_failure", |row| Some(run(row)?.failure.as_ref()?.into()));
-    sheet.data("answered_after_s", |row| Some(Unit::Decimals(4).of((*row)?.0.took_s?)));
+    sheet.data("answered_after_s", |row| Some(Unit::Decimals(4).of((*row)?.answer.took_s?)));
     sheet.table()
 }
 

@@ -51,19 +51,14 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
         sections.extend(languages::section(source.record, source.label, at));
     }
     for (at, Source { record, label }) in sources.iter().enumerate() {
-        let charts = load::charts(record, at).into_iter().map(Block::Chart);
-        let tables = load::tables(record);
-        let mut known = BTreeSet::new();
-        let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
-        let remarks: Vec<String> = load::remarks(record).into_iter().chain(legends).collect();
-        let remarks = Some(remarks).filter(|lines| !lines.is_empty()).map(Block::Remarks);
-        let under_load = charts.chain(tables.into_iter().map(Block::Table)).chain(remarks).collect();
         let costs = data_costs::table(record).into_iter().map(Block::Table).collect();
-        for (id, title, blocks) in
-            [("under-load", "Under load", under_load), ("payload-costs", "What the payload costs", costs)]
-        {
-            sections.push(section(&format!("{id}-{at}"), &labelled(title, label), blocks));
-        }
+        let costs_title = labelled("What the payload costs", label);
+        sections.push(section(
+            &format!("under-load-{at}"),
+            &labelled("Under load", label),
+            under_load(record, at),
+        ));
+        sections.push(section(&format!("payload-costs-{at}"), &costs_title, costs));
     }
     let tables: Vec<_> = sources.iter().filter(has_mechanisms).flat_map(throughput::tables).collect();
     if !tables.is_empty() {
@@ -72,6 +67,17 @@ pub(crate) fn sections(sources: &[Source]) -> Vec<Section> {
     }
     sections.retain(|section| !section.blocks.is_empty());
     sections
+}
+
+/// The charts and tables under a load, and their remarks.
+fn under_load(record: &BenchRecord, at: usize) -> Vec<Block> {
+    let charts = load::charts(record, at).into_iter().map(Block::Chart);
+    let tables = load::tables(record);
+    let mut known = BTreeSet::new();
+    let legends = tables.iter().filter_map(|table| table.legend(&mut known, |_| true));
+    let remarks: Vec<String> = load::remarks(record).into_iter().chain(legends).collect();
+    let remark_block = (!remarks.is_empty()).then_some(Block::Remarks(remarks));
+    charts.chain(tables.into_iter().map(Block::Table)).chain(remark_block).collect()
 }
 
 /// Whether a record has rows that are no programs of other languages.

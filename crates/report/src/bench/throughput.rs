@@ -15,7 +15,7 @@ use crate::lists::{grouped, joined, joined_if_any};
 use crate::sheet::col;
 use crate::sweep::size_range;
 use crate::table::Table;
-use crate::view::{RankedRow, Ranking, View};
+use crate::view::{BlockSizes, RankedRow, Ranking, View};
 use crate::{columns, numbers, reason, words};
 
 /// The chart of some cases; `number` is a part of its id.
@@ -90,8 +90,8 @@ fn references(set: &ChartedCases, sources: &[Source]) -> Vec<Reference> {
     }
     let ceiling = |source: &Source| {
         let references = References::from_record(source.record);
-        let mut nearest =
-            references.nearest(Role::Ceiling, [Some(block_bytes), None], data, placement).into_iter();
+        let blocks = BlockSizes { stream: Some(block_bytes), round_trip: None };
+        let mut nearest = references.nearest(Role::Ceiling, blocks, data, placement).into_iter();
         let (case, value) = nearest.find_map(|case| Some((case, speed(case)?)))?;
         Some(Reference { name: joined([ceiling_with_block(case, set).as_str(), source.label]), value })
     };

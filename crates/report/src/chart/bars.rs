@@ -87,10 +87,10 @@ pub(super) fn draw(bars: &Bars, canvas: &Canvas, palette: &Palette) -> Drawing {
 
 fn row(bar: &Bar, bars: &Bars, layout: &BarLayout, (y, color): (f64, usize), canvas: &Canvas) -> Markup {
     let (name_y, middle) = if layout.narrow { (y + 15.0, y + 27.0) } else { (y + 18.0, y + 13.0) };
-    let value = bar.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
-    let room = if layout.narrow { canvas.width - sans_width(&value) - 16.0 } else { layout.left - 14.0 };
+    let value_text = bar.cell.value.map(|value| bars.axis.unit.text(value)).unwrap_or_default();
+    let room = if layout.narrow { canvas.width - sans_width(&value_text) - 16.0 } else { layout.left - 14.0 };
     let class = if bar.style == SeriesStyle::Published { "row published" } else { "row" };
-    let drawn = bar.cell.value.and_then(|value| layout.x(value));
+    let bar_end = bar.cell.value.and_then(|value| layout.x(value));
     with_tip(
         class,
         &bar.cell.tip(&bar.name, bars.axis.unit, "no figure"),
@@ -98,31 +98,31 @@ fn row(bar: &Bar, bars: &Bars, layout: &BarLayout, (y, color): (f64, usize), can
             rect class="ring" x="0" y=(px(y + 1.0)) width=(px(canvas.width)) height=(px(layout.row - 2.0)) rx="3"
                 fill="transparent" {}
             (text(if layout.narrow { INSET } else { 0.0 }, name_y, "mono", &shortened(&bar.name, room)))
-            @if let Some(value) = drawn { (bar_with_interval(bar, layout, (value, middle), color)) }
+            @if let Some(end) = bar_end { (bar_with_interval(bar, layout, (end, middle), color)) }
             @else { (reason(bar, layout, y, canvas)) }
-            @if !value.is_empty() { (text(canvas.width, if layout.narrow { name_y } else { y + 18.0 }, "end", &value)) }
+            @if !value_text.is_empty() { (text(canvas.width, name_y, "end", &value_text)) }
         },
     )
 }
 
 /// The bar or the mark, its interval, and its samples below.
-fn bar_with_interval(bar: &Bar, layout: &BarLayout, (value, middle): (f64, f64), color: usize) -> Markup {
+fn bar_with_interval(bar: &Bar, layout: &BarLayout, (end, middle): (f64, f64), color: usize) -> Markup {
     let class = format!("c{color}");
     let samples = bar.samples.iter().filter_map(|sample| layout.x(*sample));
     let specks: String = samples.map(|x| format!("M{} {}h0", px(x), px(middle + BAR / 2.0 + 4.0))).collect();
-    let ends =
+    let interval =
         bar.cell.low.zip(bar.cell.high).and_then(|(low, high)| Some((layout.x(low)?, layout.x(high)?)));
     html! {
         @if layout.range.scale == Scale::Linear {
             @let zero = layout.x(0.0).unwrap_or(layout.left);
-            rect class={ "bar " (class) } x=(px(value.min(zero))) y=(px(middle - BAR / 2.0))
-                width=(px((value - zero).abs().max(1.0))) height=(px(BAR)) rx="2" {}
+            rect class={ "bar " (class) } x=(px(end.min(zero))) y=(px(middle - BAR / 2.0))
+                width=(px((end - zero).abs().max(1.0))) height=(px(BAR)) rx="2" {}
         } @else {
-            line class={ "stem " (class) } x1=(px(layout.left)) x2=(px(value)) y1=(px(middle)) y2=(px(middle)) {}
-            g class=(class) { circle class="mark" cx=(px(value)) cy=(px(middle)) r="5.5" {} }
+            line class={ "stem " (class) } x1=(px(layout.left)) x2=(px(end)) y1=(px(middle)) y2=(px(middle)) {}
+            g class=(class) { circle class="mark" cx=(px(end)) cy=(px(middle)) r="5.5" {} }
         }
         @if !specks.is_empty() { path class="specks" d=(specks) {} }
-        @if let Some((low, high)) = ends { path class="whisker" d=(whisker(low, high, middle)) {} }
+        @if let Some((low, high)) = interval { path class="whisker" d=(whisker(low, high, middle)) {} }
     }
 }
 

@@ -19,19 +19,27 @@ const BAR: f64 = 11.0;
 /// Centre of the arrows.
 const ARROW_X: f64 = 30.0;
 /// Widths of the thickest arrow and of the thinnest.
-const ARROW_WIDTHS: [f64; 2] = [20.0, 2.0];
+const ARROW_MAX: f64 = 20.0;
+const ARROW_MIN: f64 = 2.0;
 /// The label of the stage that the others waited for.
 pub(super) const HELD_UP: &str = "holds the pipeline up";
-/// The part of a stage's time that is none of the others.
-pub(super) const REST: &str = "else";
-/// What a stage's time is divided into, and the class of each.
-pub(super) const PARTS: [(&str, &str); 5] = [
-    ("on a CPU", "busy"),
-    ("waits for a CPU", "queued"),
-    ("waits to read", "reading"),
-    ("waits to write", "writing"),
-    (REST, "other"),
+/// A part of a stage's time.
+pub(super) struct TimePart {
+    pub(super) name: &'static str,
+    class: &'static str,
+    /// `None` if it was not measured.
+    pub(super) time_s: fn(&FlowStage) -> Option<f64>,
+}
+
+/// The parts that are measured.
+pub(super) const PARTS: [TimePart; 4] = [
+    TimePart { name: "on a CPU", class: "busy", time_s: |stage| Some(stage.cpu_s) },
+    TimePart { name: "waits for a CPU", class: "queued", time_s: |stage| stage.queued_s },
+    TimePart { name: "waits to read", class: "reading", time_s: |stage| stage.read_wait_s },
+    TimePart { name: "waits to write", class: "writing", time_s: |stage| stage.write_wait_s },
 ];
+/// The name and the class of the rest of a stage's time.
+const REST: (&str, &str) = ("else", "other");
 
 pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
     let (key, mut y) = key(canvas);
@@ -56,7 +64,7 @@ pub(super) fn draw(flow: &Flow, canvas: &Canvas) -> Drawing {
 fn key(canvas: &Canvas) -> (Markup, f64) {
     let (mut x, mut y) = (0.0, 12.0);
     let mut places = Vec::new();
-    for (name, class) in PARTS {
+    for (name, class) in PARTS.iter().map(|part| (part.name, part.class)).chain([REST]) {
         let width = 18.0 + sans_width(name) + 20.0;
         if x + width - 20.0 > canvas.width {
             (x, y) = (0.0, y + 20.0);
@@ -106,16 +114,16 @@ fn held_up(y: f64, canvas: &Canvas) -> Markup {
 
 /// The pieces of a stage's bar: class, left end and width, on the axis of the whole run.
 fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, f64)> {
-    let known = times_s(stage).map(|time_s| time_s.unwrap_or(0.0));
-    let sum: f64 = known.iter().sum();
+    let known = PARTS.map(|part| (part.class, (part.time_s)(stage).unwrap_or(0.0)));
+    let sum: f64 = known.iter().map(|(_, time_s)| time_s).sum();
     // Several threads can have more CPU time than elapsed time: the parts are shrunk to fit.
     let shrunk = if sum > stage.wall_s && sum > 0.0 { stage.wall_s / sum } else { 1.0 };
-    let parts_s = known.into_iter().map(|time_s| time_s * shrunk);
-    let rest_s = (stage.wall_s - sum * shrunk).max(0.0);
+    let to_fit = known.into_iter().map(|(class, time_s)| (class, time_s * shrunk));
+    let rest = (REST.1, (stage.wall_s - sum * shrunk).max(0.0));
     let whole = flow.wall_s.max(stage.wall_s).max(f64::MIN_POSITIVE);
     let mut x = 0.0;
     let mut parts = Vec::new();
-    for ((_, class), time_s) in PARTS.into_iter().zip(parts_s.chain([rest_s])) {
+    for (class, time_s) in to_fit.chain([rest]) {
         let wide = time_s / whole * width;
         if wide >= 0.05 {
             parts.push((class, x, wide));
@@ -127,9 +135,9 @@ fn parts(flow: &Flow, stage: &FlowStage, width: f64) -> Vec<(&'static str, f64, 
 
 fn link_arrow(link: &FlowLink, most: u64, y: f64, canvas: &Canvas) -> Markup {
     let share = link.bytes.map_or(0.0, |(bytes, _)| bytes as f64 / most.max(1) as f64);
-    let thick = (share * ARROW_WIDTHS[0]).max(ARROW_WIDTHS[1]);
+    let thick = (share * ARROW_MAX).max(ARROW_MIN);
     let amount = amount(link).to_string();
-    let left = ARROW_X + ARROW_WIDTHS[0] / 2.0 + 12.0;
+    let left = ARROW_X + ARROW_MAX / 2.0 + 12.0;
     let spec = shortened(&link.spec, canvas.width - left - sans_width(&amount) - 30.0);
     let tip = [link.spec.clone(), amount.clone(), link.note.clone()];
     let tip: Vec<String> = tip.into_iter().filter(|line| !line.is_empty()).collect();
@@ -165,18 +173,12 @@ pub(super) fn amount(link: &FlowLink) -> Value {
     }
 }
 
-/// The known parts of a stage's time, in the order of [`PARTS`].
-pub(super) fn times_s(stage: &FlowStage) -> [Option<f64>; 4] {
-    [Some(stage.cpu_s), stage.queued_s, stage.read_wait_s, stage.write_wait_s]
-}
-
 fn stage_tip(stage: &FlowStage) -> String {
     let time = |name: &str, time_s: f64| format!("{name} {}", Unit::Seconds.text(time_s));
     let mut lines = vec![stage.command.clone()];
     lines.extend(stage.held_up.then(|| HELD_UP.to_owned()));
     lines.push(time("ran for", stage.wall_s));
-    lines
-        .extend(PARTS.iter().zip(times_s(stage)).filter_map(|((name, _), time_s)| Some(time(name, time_s?))));
+    lines.extend(PARTS.iter().filter_map(|part| Some(time(part.name, (part.time_s)(stage)?))));
     lines.push(format!("exit {}", stage.exit));
     lines.join("\n")
 }

@@ -8,11 +8,13 @@ use super::canvas::{Canvas, Drawing, mono_width, px, sans_width, shortened, text
 use super::theme::HEAT_STEPS;
 use super::{ChartCell, Heat, Scale, Unit};
 use crate::numbers::three_digits;
+use crate::unit::ShownUnit;
 
 /// The widest column of names on a desktop and on a phone.
 const NAMES_MAX: [f64; 2] = [190.0, 96.0];
 /// Smallest and largest width of a cell; a matrix with very many columns is wider than the canvas.
-const CELL: [f64; 2] = [11.0, 92.0];
+const CELL_MIN: f64 = 11.0;
+const CELL_MAX: f64 = 92.0;
 /// Angle of columns' names that are wider than a cell, on a desktop and on a phone.
 const TURNED: [f64; 2] = [48.0, 90.0];
 /// Height of a cell.
@@ -32,8 +34,7 @@ struct Grid {
     cell: f64,
     /// Angle of the columns' names, in degrees.
     turned: f64,
-    /// How many of the values' units the common unit is, and its name.
-    common_unit: (f64, String),
+    common_unit: ShownUnit,
 }
 
 pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
@@ -88,9 +89,9 @@ fn layout(heat: &Heat, largest: f64, canvas: &Canvas) -> Grid {
     Grid {
         left,
         top: if fits { 44.0 } else { name * rise + 38.0 },
-        cell: (room / columns).clamp(CELL[0], CELL[1]),
+        cell: (room / columns).clamp(CELL_MIN, CELL_MAX),
         turned,
-        common_unit: heat.unit.step(largest),
+        common_unit: heat.unit.shown_unit(largest),
     }
 }
 
@@ -99,7 +100,7 @@ fn names(heat: &Heat, grid: &Grid, canvas: &Canvas) -> Markup {
     html! {
         (text(0.0, grid.top - 8.0, "quiet", &format!("{} ↓", heat.rows_label)))
         (text(grid.left, 12.0, "quiet", &format!("{} →", heat.columns_label)))
-        (text(canvas.width, 12.0, "quiet end", &grid.common_unit.1))
+        (text(canvas.width, 12.0, "quiet end", &grid.common_unit.name))
         @for (at, name) in heat.rows.iter().enumerate() {
             (text(0.0, grid.top + at as f64 * ROW + 18.0, "mono", &shortened(name, grid.left - 12.0)))
         }
@@ -126,7 +127,7 @@ fn square(
     let (x, y) = (grid.left + column as f64 * grid.cell, grid.top + row as f64 * ROW);
     let colour = cell.value.map(|value| colour(range, value));
     let class = colour.map_or("ground".to_owned(), |colour| format!("h{colour}"));
-    let words = cell.value.map_or("–".to_owned(), |value| match value / grid.common_unit.0 {
+    let words = cell.value.map_or("–".to_owned(), |value| match value / grid.common_unit.factor {
         common if common >= SMALLEST => three_digits(common),
         _ => heat.unit.text(value),
     });

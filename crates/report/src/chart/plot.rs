@@ -10,8 +10,10 @@ use super::{ChartAxis, Lines, Palette, Point, Scale, Series, SeriesStyle, Unit};
 
 /// Height of the frame on a desktop and on a phone.
 const HEIGHTS: [f64; 2] = [330.0, 260.0];
-/// Ticks along the bottom on a desktop and on a phone, and along the left.
-const TICKS: [usize; 3] = [11, 5, 6];
+/// Ticks along the bottom on a desktop and on a phone.
+const TICKS_ACROSS: [usize; 2] = [11, 5];
+/// Ticks along the left.
+const TICKS_UP: usize = 6;
 /// Above the frame, for the label of the axis along its left.
 const HEAD: f64 = 26.0;
 /// Below the frame, for ticks and the label of the axis along the bottom.
@@ -88,7 +90,7 @@ impl<'a> Frame<'a> {
         let x = range(&lines.x_axis, &mut points().map(|point| x_of(lines, point)));
         let values = points().flat_map(|point| [Some(point.y), point.low, point.high]);
         let y = range(&lines.y_axis, &mut values.flatten());
-        let widest = y.ticks(TICKS[2]).into_iter().map(|value| sans_width(&y.unit.tick(value)));
+        let widest = y.ticks(TICKS_UP).into_iter().map(|value| sans_width(&y.unit.tick(value)));
         let left = (widest.fold(0.0, f64::max) + 12.0).max(30.0);
         let height = HEIGHTS[usize::from(canvas.narrow)];
         Self { lines, canvas, palette, x, y, left, width: canvas.width - left - RIGHT, height }
@@ -109,9 +111,9 @@ impl<'a> Frame<'a> {
 
     fn ticks(&self) -> Markup {
         let (left, right, top, bottom) = (self.left, self.left + self.width, HEAD, HEAD + self.height);
-        let up = self.y.ticks(TICKS[2]).into_iter();
+        let up = self.y.ticks(TICKS_UP).into_iter();
         let ticks_up = up.filter_map(|value| Some((self.y(value)?, self.y.unit.tick(value))));
-        let across = self.places_across(TICKS[usize::from(self.canvas.narrow)]).into_iter();
+        let across = self.places_across(TICKS_ACROSS[usize::from(self.canvas.narrow)]).into_iter();
         let ticks_across: Vec<(f64, String)> =
             across.filter_map(|value| Some((self.x(value)?, self.x.unit.tick(value)))).collect();
         html! {
@@ -144,7 +146,7 @@ impl<'a> Frame<'a> {
         html! {
             g class=(self.class(series, index)) {
                 @if let Some(band) = band(&places) { path class="band" d=(band) {} }
-                path class="line" d=(joined(places.iter().map(|place| (place.x, place.y)))) {}
+                path class="line" d=(path_through(places.iter().map(|place| (place.x, place.y)))) {}
                 @for place in &places {
                     path class=(if self.has_marks() { "mark" } else { "mark hidden" }) d=(mark(index))
                         visibility=[(!self.has_marks()).then_some("hidden")]
@@ -221,10 +223,11 @@ fn band(places: &[PlottedPoint]) -> Option<String> {
     let ends = || places.iter().filter_map(|place| Some((place.x, place.ends?)));
     let above = ends().map(|(x, (_, high))| (x, high));
     let below = ends().map(|(x, (low, _))| (x, low)).collect::<Vec<_>>();
-    (below.len() > 1).then(|| format!("{}Z", joined(above.chain(below.into_iter().rev()))))
+    (below.len() > 1).then(|| format!("{}Z", path_through(above.chain(below.into_iter().rev()))))
 }
 
-fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
+/// Straight lines from point to point, as the `d` of an SVG path: "M0 10L5 20".
+fn path_through(points: impl Iterator<Item = (f64, f64)>) -> String {
     let step =
         |(at, (x, y)): (usize, (f64, f64))| format!("{}{} {}", if at == 0 { "M" } else { "L" }, px(x), px(y));
     points.enumerate().map(step).collect()

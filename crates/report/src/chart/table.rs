@@ -1,6 +1,6 @@
 //! Charts as tables, for readers who cannot see a chart or want the numbers.
 
-use super::flow::{HELD_UP, PARTS, REST, amount, times_s};
+use super::flow::{HELD_UP, PARTS, amount};
 use super::{
     Bar, BarGroup, Bars, Chart, ChartAxis, ChartCell, ChartData, Flow, FlowStage, Heat, Lines, Point,
     Reference, Series, SeriesStyle, Unit,
@@ -112,8 +112,8 @@ fn flow_table(flow: &Flow) -> Table {
     let mut sheet = Sheet::new(&flow.stages);
     sheet.add("stage", |stage| Some((&stage.command).into()));
     sheet.add("ran for", |stage| Some(Unit::Seconds.of(stage.wall_s)));
-    for (at, (name, _)) in PARTS.iter().filter(|(name, _)| *name != REST).enumerate() {
-        sheet.add(*name, |stage| Some(known(Unit::Seconds, times_s(stage)[at])));
+    for part in &PARTS {
+        sheet.add(part.name, |stage| Some(known(Unit::Seconds, (part.time_s)(stage))));
     }
     sheet.add(Column::from("exit").right(), |stage| Some((&stage.exit).into()));
     sheet.add("passes on", |stage| Some(stage.link.as_ref().map_or(Value::EMPTY, amount)));

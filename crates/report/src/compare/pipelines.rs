@@ -95,8 +95,8 @@ pub(super) fn named_times(
         let found = [result.median_s?, result.low_s?, result.high_s?];
         Some(Value::Estimate(Estimated::new(Unit::Seconds, found, result.times_s.len())))
     });
-    sheet.add(col("user").drop(2), |result| cpu_times(result).map(|(user, _)| Unit::Seconds.of(user)));
-    sheet.add(col("system").drop(2), |result| cpu_times(result).map(|(_, system)| Unit::Seconds.of(system)));
+    sheet.add(col("user").drop(2), |result| Some(Unit::Seconds.of(cpu_times(result)?.user_s)));
+    sheet.add(col("system").drop(2), |result| Some(Unit::Seconds.of(cpu_times(result)?.system_s)));
     sheet.bars(6, BAR_COLUMNS, |result| Some(result.median_s? / slowest).filter(|_| several));
 }
 
@@ -110,12 +110,19 @@ pub(super) fn with_errors(sheet: Sheet<&CompareResult>, results: &[&CompareResul
     table
 }
 
-/// The mean CPU times of user and system, in seconds. Many kernels divide a program's CPU time by what it did at their ticks, so a median of
+/// Mean CPU times.
+#[derive(Debug, PartialEq)]
+pub(super) struct CpuTimes {
+    pub(super) user_s: f64,
+    pub(super) system_s: f64,
+}
+
+/// The mean CPU times. Many kernels divide a program's CPU time by what it did at their ticks, so a median of
 /// short runs is 0 for one of the two, and the mean of too few runs as well: then it is not known.
-pub(super) fn cpu_times(result: &CompareResult) -> Option<(f64, f64)> {
+pub(super) fn cpu_times(result: &CompareResult) -> Option<CpuTimes> {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-    let times = (mean(&result.user_times_s), mean(&result.system_times_s));
-    (times.0 > 0.0 && times.1 > 0.0).then_some(times)
+    let (user_s, system_s) = (mean(&result.user_times_s), mean(&result.system_times_s));
+    (user_s > 0.0 && system_s > 0.0).then_some(CpuTimes { user_s, system_s })
 }
 
 /// The names of the parameters (`-P`), without the conditions that an option adds.
@@ -143,8 +150,8 @@ pub(super) fn with_bounds(ratio: Ratio) -> Value {
 fn fastest(results: &[&CompareResult]) -> Option<usize> {
     let slower = |result: &CompareResult| result.times_fastest.is_some_and(|ratio| ratio.low > 1.0);
     let ranked = || results.iter().enumerate().filter(|(_, result)| result.error.is_none());
-    let mut level = ranked().filter(|(_, result)| !slower(result));
-    let (at, first) = level.next().filter(|_| level.next().is_none() && ranked().count() > 1)?;
+    let mut not_slower = ranked().filter(|(_, result)| !slower(result));
+    let (at, first) = not_slower.next().filter(|_| not_slower.next().is_none() && ranked().count() > 1)?;
     let own = first.times_fastest.is_some_and(|ratio| ratio.median == 1.0 && ratio.high == 1.0);
     own.then_some(at)
 }
@@ -168,11 +175,10 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
             "Too few trials to decide which one is the fastest: at least --trials {needed} are needed."
         ));
     }
-    let name = |result: &&CompareResult| name(result, results);
-    let level = ranked.iter().copied().filter(|one| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0));
-    let level: Vec<&CompareResult> = level.collect();
-    if level.len() != 1 {
-        let names = first_of(&level, LONG_NAMES_MAX, ", ", name);
+    let may_be_fastest = |one: &&CompareResult| one.times_fastest.is_some_and(|ratio| ratio.low <= 1.0);
+    let candidates: Vec<&CompareResult> = ranked.iter().copied().filter(may_be_fastest).collect();
+    if candidates.len() != 1 {
+        let names = first_of(&candidates, LONG_NAMES_MAX, ", ", |one| name(one, results));
         return Some(format!(
             "Which of {names} is the fastest is not certain: more --trials, or a quieter machine, may show it."
         ));
@@ -181,14 +187,16 @@ fn which_is_fastest(record: &CompareRecord, results: &[&CompareResult]) -> Optio
     let factor = |one: &&&CompareResult| one.times_fastest.map_or(f64::INFINITY, |ratio| ratio.median);
     let next = ranked[1..].iter().min_by(|one, other| factor(one).total_cmp(&factor(other)))?;
     let bounds = next.times_fastest.map(|ratio| with_bounds(ratio).to_string()).unwrap_or_default();
-    let total = stats::total_times(next, ranked[0]).map(|total| {
-        format!(", but {} times in total, as some rounds took much longer than others", three_digits(total))
+    let in_total = stats::total_times(next, ranked[0]).map(|times| {
+        format!(", but {} times in total, as some rounds took much longer than others", three_digits(times))
     });
-    let total = total.unwrap_or_default();
-    let [first, next] = [&ranked[0], next].map(name);
+    let in_total = in_total.unwrap_or_default();
+    let (fastest_name, next_name) = (name(ranked[0], results), name(next, results));
     Some(match ranked.len() {
-        2 => format!("{first} is faster: {next} takes {bounds} times as long{total}."),
-        _ => format!("{first} is the fastest: the next one, {next}, takes {bounds} times as long{total}."),
+        2 => format!("{fastest_name} is faster: {next_name} takes {bounds} times as long{in_total}."),
+        _ => format!(
+            "{fastest_name} is the fastest: the next one, {next_name}, takes {bounds} times as long{in_total}."
+        ),
     })
 }
 
@@ -331,7 +339,7 @@ mod tests {
         let result = &mut record.results[0];
         (result.user_times_s, result.system_times_s) =
             (vec![0.004, 0.004, 0.0, 0.004], vec![0.0, 0.0, 0.004, 0.0]);
-        assert_eq!(cpu_times(result), Some((0.003, 0.001)));
+        assert_eq!(cpu_times(result), Some(CpuTimes { user_s: 0.003, system_s: 0.001 }));
         result.system_times_s = vec![0.0; 4];
         assert_eq!(cpu_times(result), None);
     }

@@ -10,10 +10,10 @@ const PAGE_BYTES: u64 = 4096;
 /// A sentence for each worker with a buffer at an offset where the machine of the record copies slowly.
 pub(super) fn slow(record: &BenchRecord) -> Vec<String> {
     let Some(slow) = record.head.host.slow_copies else { return Vec::new() };
-    distinct(record.cases.iter().flat_map(|case| of_case(case, &slow)))
+    distinct(record.cases.iter().flat_map(|case| slow_buffers(case, &slow)))
 }
 
-fn of_case(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
+fn slow_buffers(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
     let Some(worker) = worker(case) else { return Vec::new() };
     let is_slow = |bytes: u64| (slow.first..=slow.last).contains(&bytes);
     let (title, speed) = (title(worker), format!("{:.2}", slow.pipe_read));
@@ -28,12 +28,12 @@ fn of_case(case: &CaseRecord, slow: &SlowOffsets) -> Vec<String> {
 /// "Page offsets of buffers, writer's and reader's: C tuned 0 and 0; Fortran idiomatic 16 and 16."
 pub(super) fn offsets(record: &BenchRecord) -> Option<String> {
     let text = |offset: Option<u64>| offset.map_or("not seen".to_owned(), |offset| offset.to_string());
-    let of_case = |case: &CaseRecord| {
+    let both_ends = |case: &CaseRecord| {
         let (write, read) = (write_offset(case), read_offset(case));
         write.or(read)?;
         Some(format!("{} {} and {}", title(worker(case)?), text(write), text(read)))
     };
-    let offsets = joined_if_any(distinct(record.cases.iter().filter_map(of_case)), "; ")?;
+    let offsets = joined_if_any(distinct(record.cases.iter().filter_map(both_ends)), "; ")?;
     Some(format!("Page offsets of buffers, writer's and reader's: {offsets}."))
 }
 

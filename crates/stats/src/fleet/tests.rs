@@ -20,7 +20,7 @@ fn all_pairs(nodes: usize, ends: usize) -> impl Iterator<Item = (usize, usize)> 
 /// The slow nodes of each kind of end, and the slow pairs.
 fn named(pairs: &[PairSpeed], nodes: usize, ends: usize) -> (Vec<Vec<usize>>, Vec<(usize, usize)>) {
     let found = polished(pairs, nodes, ends);
-    let slow = found.slow_pairs().into_iter().map(|at| (pairs[at].0, pairs[at].1)).collect();
+    let slow = found.slow_pairs().into_iter().map(|at| (pairs[at].from, pairs[at].to)).collect();
     (found.ends.iter().map(|nodes| slow_nodes(nodes)).collect(), slow)
 }
 
@@ -47,7 +47,8 @@ fn of_few_or_nearly_equal_nodes_none_is_slow() {
 #[test]
 fn of_three_nodes_no_pair_is_slow() {
     for (nodes, slow) in [(3, vec![]), (4, vec![(0, 1)])] {
-        let speed = |(a, b)| (a, b, exact(if (a, b) == (0, 1) { -1.0 } else { (a + 3 * b) as f64 / 1e3 }));
+        let found = |(a, b)| if (a, b) == (0, 1) { -1.0 } else { (a + 3 * b) as f64 / 1e3 };
+        let speed = |(from, to)| PairSpeed { from, to, speed: exact(found((from, to))) };
         let pairs: Vec<PairSpeed> = all_pairs(nodes, 2).map(speed).collect();
         assert_eq!(named(&pairs, nodes, 2), (vec![vec![]; 2], slow));
     }
@@ -120,8 +121,12 @@ fn pairs_are_separated_into_the_parts_of_their_nodes() {
     // Node by node what sending and what receiving adds.
     let (sends, receives) = ([0.0, 0.1, 0.2, 0.3, -0.5], [0.0, -0.1, 0.1, 0.0, 0.4]);
     let pairs: Vec<PairSpeed> = all_pairs(5, 2)
-        .map(|(one, other)| (one, other, 3.0 + sends[one] + receives[other]))
-        .map(|(one, other, found)| (one, other, Speed { found, most: found + 0.25, noisy: one == 2 }))
+        .map(|(from, to)| (from, to, 3.0 + sends[from] + receives[to]))
+        .map(|(from, to, found)| PairSpeed {
+            from,
+            to,
+            speed: Speed { found, most: found + 0.25, noisy: from == 2 },
+        })
         .collect();
     let found = polished(&pairs, 5, 2);
     assert_eq!((found.ends.len(), found.pairs.len()), (2, 20));
@@ -173,7 +178,7 @@ proptest! {
         let pair = if ends == 2 { (one, other) } else { (one.min(other), one.max(other)) };
         let speed = |(at, (a, b)): (usize, (usize, usize))| {
             let slower = if a == node || b == node { -0.7 } else if (a, b) == pair { -0.9 } else { 0.0 };
-            (a, b, exact(20.0 + slower + noise[at]))
+            PairSpeed { from: a, to: b, speed: exact(20.0 + slower + noise[at]) }
         };
         let pairs: Vec<PairSpeed> = all_pairs(nodes, ends).enumerate().map(speed).collect();
         prop_assert_eq!(named(&pairs, nodes, ends), (vec![vec![node]; ends], vec![pair]));
@@ -184,7 +189,8 @@ proptest! {
     fn a_node_slow_at_one_end_is_slow_only_at_that_end(nodes in 4usize..12, which in 0usize..12, share in 0.01f64..0.8, sends: bool) {
         let node = which % nodes;
         let is_slow = |(a, b)| if sends { a == node } else { b == node };
-        let speed = |(a, b)| (a, b, exact(if is_slow((a, b)) { share.ln() } else { 0.0 } + ((7 * a + 3 * b) % 11) as f64 / 1e6));
+        let found = |(a, b)| if is_slow((a, b)) { share.ln() } else { 0.0 } + ((7 * a + 3 * b) % 11) as f64 / 1e6;
+        let speed = |(from, to)| PairSpeed { from, to, speed: exact(found((from, to))) };
         let pairs: Vec<PairSpeed> = all_pairs(nodes, 2).map(speed).collect();
         let none: Vec<usize> = Vec::new();
         let ends = if sends { [vec![node], none] } else { [none, vec![node]] };
@@ -226,7 +232,8 @@ fn measured(
         };
         let trials: Vec<f64> = (0..9).map(|_| trial()).collect();
         let estimate = Estimate::of(&trials).expect("trials");
-        (a, b, Speed { found: estimate.median.ln(), most: estimate.high.ln(), noisy: false })
+        let speed = Speed { found: estimate.median.ln(), most: estimate.high.ln(), noisy: false };
+        PairSpeed { from: a, to: b, speed }
     };
     all_pairs(nodes, ends).map(&mut speed).collect()
 }

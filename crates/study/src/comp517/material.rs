@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(text.lines().count(), 234_570);
         let unique = seen.iter().filter(|(_, count)| **count == 1);
         let carried = 2 * text.len() + unique.map(|(line, _)| line.len() + 1).sum::<usize>();
-        assert_eq!((carried as f64 / 1e6).round(), study.links[2].published[1][2]);
+        assert_eq!((carried as f64 / 1e6).round(), study.links[2].published[1].stored_mb);
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(names.len(), 121_501);
         assert_eq!(names.iter().filter(|name| name.contains("ourpipe")).count(), 1216);
         let carried: usize = names.iter().map(|name| name.len() + 1).sum();
-        assert_eq!((carried as f64 / 1e5).round() / 10.0, study.links[2].published[2][2]);
+        assert_eq!((carried as f64 / 1e5).round() / 10.0, study.links[2].published[2].stored_mb);
     }
 
     #[test]

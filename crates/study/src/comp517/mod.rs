@@ -36,7 +36,16 @@ struct Link {
     name: String,
     /// The spec of the same link in hosepipe.
     via: String,
-    /// For each part: mean and standard deviation in seconds, and stored bytes in 10^6. Empty for a link that the study did not have.
+    /// For each part. Empty for a link that the study did not have.
     #[serde(default)]
-    published: Vec<[f64; 3]>,
+    published: Vec<PublishedTime>,
+}
+
+/// In `study.toml` a list: mean, standard deviation, stored.
+#[derive(Deserialize)]
+struct PublishedTime {
+    mean_s: f64,
+    sd_s: f64,
+    /// In 10^6 bytes.
+    stored_mb: f64,
 }

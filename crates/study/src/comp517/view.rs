@@ -7,7 +7,7 @@ use report::interval;
 use report::numbers::{decimal_size, ratio};
 use stats::Estimate;
 
-use super::{Comp517, Link, STUDY};
+use super::{Comp517, Link, PublishedTime, STUDY};
 use crate::start::{is_work, short_texts};
 use crate::view::{PartView, Texts, absent, measured_bar, part, published_bar, remarks, texts};
 
@@ -50,7 +50,7 @@ fn times_pipe(study: &Comp517, part: &StudyPart, via: &str) -> Option<f64> {
 
 /// The same for the published means.
 fn published_times_pipe(study: &Comp517, index: usize, via: &str) -> Option<f64> {
-    let mean_s = |link: &Link| Some(link.published.get(index)?[0]);
+    let mean_s = |link: &Link| Some(link.published.get(index)?.mean_s);
     Some(mean_s(study.links.iter().find(|link| link.via == via)?)? / mean_s(study.links.first()?)?)
 }
 
@@ -86,9 +86,9 @@ fn table_of(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
         texts([
             ("link", Some(link.name.clone())),
             ("via", Some(link.via.clone())),
-            ("published", published.map(|[mean, sd, _]| format!("{mean} ± {sd} s")).or(absent())),
+            ("published", published.map(|one| format!("{} ± {} s", one.mean_s, one.sd_s)).or(absent())),
             ("published ratio", published_times_pipe(study, index, &link.via).map(ratio).or(absent())),
-            ("published stored", published.map(|[.., stored]| format!("{stored} MB")).or(absent())),
+            ("published stored", published.map(|one| format!("{} MB", one.stored_mb)).or(absent())),
             ("here", here.and_then(mean)),
             ("ratio", times_pipe(study, part, &link.via).map(ratio).or(absent())),
             ("stored", here.and_then(|one| one.stored_bytes).map(decimal_size).or(absent())),
@@ -108,9 +108,9 @@ fn mean(result: &CompareResult) -> Option<String> {
 fn chart(study: &Comp517, index: usize, view: &PartView<'_>) -> Block {
     let part = view.part;
     let group = |link: &Link| {
-        let published = link.published.get(index).map(|[mean, sd, _]| {
-            let mut bar = published_bar("published", Some(*mean), "mean and standard deviation");
-            (bar.cell.low, bar.cell.high) = (Some((mean - sd).max(0.0)), Some(mean + sd));
+        let published = link.published.get(index).map(|PublishedTime { mean_s, sd_s, .. }| {
+            let mut bar = published_bar("published", Some(*mean_s), "mean and standard deviation");
+            (bar.cell.low, bar.cell.high) = (Some((mean_s - sd_s).max(0.0)), Some(mean_s + sd_s));
             bar
         });
         let here = result(part, &link.via)

@@ -58,8 +58,8 @@ fn write_simultaneously(writers: u32, messages_each: u64, message_bytes: usize) 
         let torn = receive(&reader, message_bytes);
         // Writers that still wait for room end with EPIPE.
         drop(reader);
-        let sent = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Errno::IO)));
-        let sent = sent.sum::<Result<u64, Errno>>();
+        let sent_by_each = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Errno::IO)));
+        let sent = sent_by_each.sum::<Result<u64, Errno>>();
         Ok(Counts { torn: torn?, sent: sent? })
     })
 }
@@ -97,33 +97,41 @@ fn receive(reader: &OwnedFd, message_bytes: usize) -> io::Result<u64> {
 /// Counts torn messages, byte by byte.
 struct TornCounter {
     message_bytes: usize,
-    /// For each writer: the missing bytes of its current message, and whether that was counted as torn.
-    open: [(usize, bool); FIRST as usize],
+    /// The current message of each writer.
+    open: [OpenMessage; FIRST as usize],
     /// The writer of the last byte.
     last: u8,
     torn: u64,
 }
 
+#[derive(Clone, Copy)]
+struct OpenMessage {
+    missing_bytes: usize,
+    /// Whether it was counted as torn.
+    is_counted: bool,
+}
+
 impl TornCounter {
     fn new(message_bytes: usize) -> Self {
-        Self { message_bytes, open: [(0, false); FIRST as usize], last: 0, torn: 0 }
+        let none = OpenMessage { missing_bytes: 0, is_counted: false };
+        Self { message_bytes, open: [none; FIRST as usize], last: 0, torn: 0 }
     }
 
     fn add(&mut self, byte: u8) {
         let id = byte & !FIRST;
         if id != self.last {
-            let (left, counted) = &mut self.open[self.last as usize];
-            if *left > 0 && !*counted {
-                *counted = true;
+            let interrupted = &mut self.open[self.last as usize];
+            if interrupted.missing_bytes > 0 && !interrupted.is_counted {
+                interrupted.is_counted = true;
                 self.torn += 1;
             }
             self.last = id;
         }
-        let (left, counted) = &mut self.open[id as usize];
+        let message = &mut self.open[id as usize];
         if byte & FIRST != 0 {
-            (*left, *counted) = (self.message_bytes - 1, false);
+            *message = OpenMessage { missing_bytes: self.message_bytes - 1, is_counted: false };
         } else {
-            *left = left.saturating_sub(1);
+            message.missing_bytes = message.missing_bytes.saturating_sub(1);
         }
     }
 }

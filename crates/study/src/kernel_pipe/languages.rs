@@ -13,10 +13,10 @@ use super::{KernelPipe, STUDY};
 use crate::run::{PartRun, refused};
 use crate::start::start_of;
 
-/// A first trial moves this fraction of the amount, to find the slow languages.
-const FIRST_FRACTION: u64 = 64;
-/// Slow languages move this fraction of the amount.
-const SLOW_FRACTION: u64 = 16;
+/// A first trial moves the amount divided by this, to find the slow languages.
+const FIRST_DIVISOR: u64 = 64;
+/// Slow languages move the amount divided by this.
+const SLOW_DIVISOR: u64 = 16;
 /// A language is slow if a trial of the whole amount would take longer.
 const SLOW: Duration = Duration::from_secs(60);
 
@@ -30,17 +30,17 @@ pub(super) fn run(run: &mut PartRun<'_>) -> anyhow::Result<()> {
     run.set("clock", "from the first byte written to the last one received");
     let rows = rows(run, block_bytes)?;
 
-    let fraction = |part: u64| (bytes / part / block_bytes).max(1) * block_bytes;
-    let (first, slow_bytes) = (fraction(FIRST_FRACTION), fraction(SLOW_FRACTION));
-    let first_cases = launch(run, rows.clone(), first, 1)?;
+    let divided = |divisor: u64| (bytes / divisor / block_bytes).max(1) * block_bytes;
+    let (first_bytes, slow_bytes) = (divided(FIRST_DIVISOR), divided(SLOW_DIVISOR));
+    let first_cases = launch(run, rows.clone(), first_bytes, 1)?;
     for case in &first_cases {
         let label = case.worker.as_ref().map_or_else(String::new, |worker| worker.writer.label());
         let times_s = case.samples.iter().map(|sample| sample.elapsed_ns as f64 / 1e9).collect();
         run.measured(&start_of(&label), "s", times_s);
     }
     let is_slow = |case: &CaseRecord| {
-        let elapsed = case.samples.first().map_or(0, |sample| sample.elapsed_ns);
-        elapsed as f64 / first as f64 * bytes as f64 > SLOW.as_nanos() as f64
+        let first_ns = case.samples.first().map_or(0, |sample| sample.elapsed_ns);
+        first_ns as f64 / first_bytes as f64 * bytes as f64 > SLOW.as_nanos() as f64
     };
     let slow: Vec<bool> = first_cases.iter().map(is_slow).collect();
     let rows_by_speed = |wants_slow: bool| -> Vec<WorkerPair> {

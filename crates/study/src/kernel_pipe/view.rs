@@ -33,19 +33,23 @@ pub(super) fn show(view: &PartView<'_>) -> Vec<Block> {
     }
 }
 
-/// A published language and the first of its measured variants. Its other variants have rows without the published figures.
-type LanguageRow<'a> = (Option<&'a PublishedLanguage>, Option<&'a CaseRecord>);
+/// A published language beside the first of its measured variants. Its other variants have rows without the published figures.
+struct LanguageRow<'a> {
+    published: Option<&'a PublishedLanguage>,
+    case: Option<&'a CaseRecord>,
+}
 
 fn rows<'a>(study: &'a KernelPipe, part: &'a StudyPart) -> Vec<LanguageRow<'a>> {
     let variants = |name: &'a str| part.cases.iter().filter(move |case| language(case) == name);
     let known = |case: &&CaseRecord| study.published.iter().any(|one| one.language == language(case));
+    let alone = |case: &'a CaseRecord| LanguageRow { published: None, case: Some(case) };
     let mut rows: Vec<LanguageRow<'_>> = Vec::new();
     for published in &study.published {
-        let mut variants = variants(&published.language);
-        rows.push((Some(published), variants.next()));
-        rows.extend(variants.map(|case| (None, Some(case))));
+        let mut measured = variants(&published.language);
+        rows.push(LanguageRow { published: Some(published), case: measured.next() });
+        rows.extend(measured.map(alone));
     }
-    rows.extend(part.cases.iter().filter(|case| !known(case)).map(|case| (None, Some(case))));
+    rows.extend(part.cases.iter().filter(|case| !known(case)).map(alone));
     rows
 }
 
@@ -53,7 +57,7 @@ fn languages(study: &KernelPipe, view: &PartView<'_>) -> Block {
     let part = view.part;
     let c_speed = part.cases.iter().find(|case| language(case) == "C").and_then(median);
     let or_na = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
-    let row = |(published, case): LanguageRow<'_>| {
+    let row = |LanguageRow { published, case }: LanguageRow<'_>| {
         let name = case.map(language).or(published.map(|one| one.language.as_str()));
         let mean_ms = |one: &PublishedLanguage| or_na(one.mean_ms.map(|ms| format!("{ms} ms")));
         let speed = |one: &PublishedLanguage| or_na(one.gb_per_s.map(|gb| format!("{gb:.2} GB/s")));

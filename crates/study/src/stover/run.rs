@@ -71,17 +71,17 @@ pub(super) fn columns(run: &mut PartRun<'_>) -> anyhow::Result<()> {
         began: Instant::now(),
         times_s: vec![Vec::new(); columns.len()],
     };
-    let outcome = engine::run(&plan, filters, request.cpus, None, &mut timer, request.stop);
+    let mut made = engine::run(&plan, filters, request.cpus, None, &mut timer, request.stop).cases;
     let mut times_s = timer.times_s;
-    let mut cases = outcome.cases;
     for (name, row) in columns {
-        let error = cases[row].error.as_ref().map(|error| error.message.clone());
+        let error = made[row].error.as_ref().map(|error| error.message.clone());
         let samples = std::mem::take(&mut times_s[row]);
         run.made.measures.push(Measure { samples, error, ..Measure::new(&name, "s") });
     }
-    cases.truncate(mechanisms / 2);
-    cases.iter_mut().for_each(|case| case.samples.retain(|sample| sample.round >= WARM_UP_ROUNDS));
-    run.made.cases = cases;
+    // Those of the whole amount: the second half are the starts.
+    made.truncate(mechanisms / 2);
+    made.iter_mut().for_each(|case| case.samples.retain(|sample| sample.round >= WARM_UP_ROUNDS));
+    run.made.cases = made;
     if run.made.measures.iter().any(|one| one.error.is_none() && one.samples.len() < tests as usize) {
         run.note_time_over("before every test was made");
     }
