@@ -188,7 +188,7 @@ impl Ask {
         }
     }
 
-    /// By default, and for a floor or ceiling, processes if the mechanism has them.
+    /// What is asked, by default processes; what a mechanism, floor or ceiling does not have only if it is asked of a mechanism.
     fn tasks(&self, mechanism: &Mechanism) -> Tasks {
         let asked = self.tasks.unwrap_or(Tasks::Processes);
         let is_required = mechanism.role == Role::Ranked && self.tasks.is_some();
@@ -290,7 +290,7 @@ fn data(level: Option<DataLevel>, mechanism: &Mechanism, options: &Options) -> D
     possible.max().unwrap_or(DataLevel::None)
 }
 
-/// A floor and a ceiling for each block size, if they are not among the cases already.
+/// The floors and ceilings of a workload, or of all, for each block size, if they are not among the cases already.
 pub fn references(workload: Option<Workload>, cases: &[Case]) -> Vec<Case> {
     let mut references: Vec<Case> = Vec::new();
     for mechanism in mechanism::all() {

@@ -26,7 +26,7 @@ pub struct BoostRecord {
     pub boosted: Vec<BoostedPipe>,
     /// Why other full pipes were not enlarged; `null` if there are none.
     pub refused: Option<String>,
-    /// When the first of them was refused; absent in earlier records.
+    /// The quota as it was when the first of them was refused; absent in earlier records.
     pub pipe_quota: Option<PipeQuota>,
     /// Processes that could not be read: set-user-ID programs and processes of other users.
     pub unseen: u64,

@@ -108,7 +108,7 @@ impl ByteSize {
         format!("{} {}", &text[..digits], &text[digits..])
     }
 
-    /// In binary units: a whole number if exact, else three digits: "64 KiB", "23.5 GiB".
+    /// From 1 KiB on in binary units, a whole number if exact, else three digits: "64 KiB", "23.5 GiB"; below as [`Self::spaced`].
     pub fn rounded(self) -> String {
         let exact = self.spaced();
         let digits = exact.bytes().take_while(u8::is_ascii_digit).count();

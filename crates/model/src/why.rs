@@ -26,6 +26,7 @@ pub struct WhyRecord {
 pub struct WhyAnswer {
     /// The process that was asked about.
     pub asked: NamedProcess,
+    // Whether something is wrong, and what.
     pub verdict: WhyVerdict,
     pub cause: WhyCause,
     /// The process that waits, or the one that works.
@@ -119,6 +120,7 @@ causes! {
     FifoOpen "fifo-open" Stuck,
     Lock "lock" Stuck,
     MutexLeft "mutex-left" Stuck,
+    // Its input has no end of file while it holds the writing end itself.
     SelfHeld "self-held" Stuck,
     SelfFull "self-full" Stuck,
     ParentHolds "parent-holds" Stuck,
@@ -133,9 +135,11 @@ causes! {
     ListenQueue "listen-queue" Stuck,
     DatagramQueue "datagram-queue" Stuck,
     DaemonHolds "daemon-holds" Stuck,
+    // The writing end of its input is open only in processes outside of its pipeline.
     CopyHeld "copy-held" Stuck,
     SigpipeIgnored "sigpipe-ignored" Stuck,
     ReaderLeft "reader-left" Stuck,
+    // It reads the end of file of a FIFO or pipe without a writer again and again.
     FifoBusy "fifo-busy" Stuck,
     NonBlocking "non-blocking" Stuck,
     EndOfFile "end-of-file" Stuck,
@@ -148,18 +152,24 @@ causes! {
     SmallPipe "small-pipe" Stuck,
     TerminalFull "terminal-full" Stuck,
     ReaderSleeps "reader-sleeps" Stuck,
+    // It reads the standard input of a loop of a shell.
     LoopInput "loop-input" Stuck,
     TwoReaders "two-readers" Stuck,
     DescriptorLeak "descriptor-leak" NotStuck,
+    // An interpreter that is waited for may hold its output in a buffer of its own.
     MayHold "may-hold" Stuck,
     PeerSilent "peer-silent" Stuck,
     WriterSilent "writer-silent" Stuck,
     Mutex "mutex" Stuck,
+    // The other end is in no visible process.
     Hidden "hidden" Unknown,
+    // Its system call may not be read.
     CallHidden "call-hidden" Unknown,
+    // It reads a FIFO that it has opened for reading and writing, so that it never sees the end of file.
     FifoBoth "fifo-both" NotStuck,
     DatagramsDropped "datagrams-dropped" NotStuck,
     QueueEmpty "queue-empty" NotStuck,
+    // It waits for a message, and the process at the other end of its socket for work.
     PeerWaits "peer-waits" NotStuck,
     Zombie "zombie" NotStuck,
     CloseWait "close-wait" NotStuck,
@@ -168,8 +178,10 @@ causes! {
     Computes "computes" NotStuck,
     Queues "queues" NotStuck,
     Disk "disk" NotStuck,
+    // It has run while it was watched.
     Works "works" NotStuck,
     Sleeps "sleeps" NotStuck,
+    // It waits for what no process here gives: the network, a person, an event.
     Rests "rests" NotStuck,
     Unknown "unknown" Unknown,
 }

@@ -193,7 +193,7 @@ pub struct ChartCell {
 }
 
 impl Series {
-    /// A line without a curve.
+    /// A line through these points.
     pub fn new(name: impl Into<String>, style: SeriesStyle, points: Vec<Point>) -> Self {
         Self { name: name.into(), style, points }
     }

@@ -92,8 +92,8 @@ fn slow_offsets(cases: &[&CaseRecord]) -> Option<String> {
     model::sort_by(&mut measured, |(one, _), (other, _)| one.total_cmp(other));
     let [(_, slowest), .., (best_speed, best)] = measured[..] else { return None };
     let is_apart = |case| {
-        let overlap = estimated(case).zip(estimated(best));
-        overlap.is_some_and(|([_, low, high], [_, best_low, best_high])| high < best_low || best_high < low)
+        let both = estimated(case).zip(estimated(best));
+        both.is_some_and(|([_, low, high], [_, best_low, best_high])| high < best_low || best_high < low)
     };
     let slow = measured.iter().filter(|(speed, case)| *speed < SLOW_BELOW * best_speed && is_apart(case));
     let how_many = match slow.count() {

@@ -122,20 +122,21 @@ pub fn polished(pairs: &[PairSpeed], nodes: usize, ends: usize) -> Polished {
         }
         effects.iter_mut().zip(&parts).for_each(|(effect, part)| *effect += part);
     }
-    let relative_to_nodes = pairs.iter().zip(&residuals);
-    let relative_to_nodes: Vec<Speed> = relative_to_nodes
-        .map(|(PairSpeed { speed, .. }, residual)| speed.relative_to(speed.found - residual))
-        .collect();
+    // What was found becomes the residual.
+    let with_residual =
+        |(one, residual): (&PairSpeed, &f64)| one.speed.relative_to(one.speed.found - residual);
+    let relative_to_nodes: Vec<Speed> = pairs.iter().zip(&residuals).map(with_residual).collect();
     let node_ends: Vec<(&Vec<usize>, f64)> = pairs_of.iter().zip(effects).collect();
-    let of_end = |node_ends: &[(&Vec<usize>, f64)]| {
-        let known = node_ends.iter().filter(|(own, _)| !own.is_empty());
+    let of_kind = |ends: &[(&Vec<usize>, f64)]| {
+        let known = ends.iter().filter(|(own, _)| !own.is_empty());
         let middle = median(&known.map(|(_, effect)| *effect).collect::<Vec<_>>()).unwrap_or_default();
-        let relative = |own: &[usize], part: f64| {
-            own.iter().map(|at| relative_to_nodes[*at].relative_to(middle - part)).collect()
+        // What was found becomes the residual and by how much the end's effect is above the median one.
+        let relative = |own: &[usize], effect: f64| {
+            own.iter().map(|at| relative_to_nodes[*at].relative_to(middle - effect)).collect()
         };
-        node_ends.iter().map(|(own, part)| relative(own, *part)).collect()
+        ends.iter().map(|(own, effect)| relative(own, *effect)).collect()
     };
-    Polished { ends: node_ends.chunks(nodes.max(1)).map(of_end).collect(), pairs: relative_to_nodes }
+    Polished { ends: node_ends.chunks(nodes.max(1)).map(of_kind).collect(), pairs: relative_to_nodes }
 }
 
 impl Polished {

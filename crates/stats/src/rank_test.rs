@@ -115,6 +115,7 @@ impl ExactDistributions {
         if design.least_p() / 2.0 > tail {
             return None;
         }
+        // The smallest doubled sum of ranks: of groups 2 · (1 + 2 + … + other), of pairs 0.
         let (is_exact, least_sum, variance) = match design {
             Design::Groups(one, other) => {
                 let count = (one + other) as f64;
@@ -131,13 +132,17 @@ impl ExactDistributions {
             return Some((middle - 0.5 - exceeded_with(tail) * variance.sqrt()).max(0.0).floor() as u64);
         }
         let chances = self.untied(design);
-        let mut below = 0.0;
-        let sums = chances[least_sum..].iter().step_by(2);
-        let within = sums.take_while(|chance| {
-            below += **chance;
-            below <= tail
-        });
-        Some((within.count() as u64).saturating_sub(1))
+        // How many of the smallest sums have together a probability of at most `tail`. Without ties doubled sums are even.
+        let (mut below, mut rejected) = (0.0, 0_u64);
+        for chance in chances[least_sum..].iter().step_by(2) {
+            below += chance;
+            if below > tail {
+                break;
+            }
+            rejected += 1;
+        }
+        // The n smallest sums, from 0 steps below, are those with fewer than n steps below: the interval begins after n − 1.
+        Some(rejected.saturating_sub(1))
     }
 }
 
@@ -334,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Of one average of two exponents or of three, with chances of 1/2, and of 1/4, 1/4, 1/4 and 1/4 for the sums of ranks.
+    /// Error probabilities that sums of equal chances use up exactly: 1/2, and 1/4 for each of four.
     #[test]
     fn a_tail_may_be_used_up_exactly() {
         let mut counted = ExactDistributions::default();

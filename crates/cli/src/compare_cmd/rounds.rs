@@ -22,7 +22,8 @@ pub(super) struct EndRule {
     pub(super) trials: u32,
     /// No round begins after this time, except the first timed one.
     pub(super) time: Option<Duration>,
-    /// The numbers of rounds after which they may end; the last one is `trials`.
+    /// The numbers of rounds after which the order is examined, or the limit; the last one is `trials`. With --precision they may end after any
+    /// round, and the order that they show is still one of as many analyses.
     pub(super) analyses: Vec<usize>,
     wanted: Wanted,
 }
@@ -65,8 +66,8 @@ impl EndRule {
         let analyses = match wanted {
             Wanted::Limit(_) if args.trials.is_none() => analyses_for(compared, trials as usize),
             Wanted::Limit(_) | Wanted::All => vec![trials as usize],
-            _ if pairs == 0 => vec![trials as usize],
-            _ => analyses_for_order(pairs, trials as usize),
+            Wanted::Order | Wanted::Precision(_) if pairs == 0 => vec![trials as usize],
+            Wanted::Order | Wanted::Precision(_) => analyses_for_order(pairs, trials as usize),
         };
         let usual_time = match wanted {
             Wanted::Precision(_) => Some(TIME_FOR_PRECISION),

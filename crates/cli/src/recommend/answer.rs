@@ -24,10 +24,12 @@ pub(super) struct Answer<'a> {
     pub(super) question: &'a Question,
     pub(super) candidates: &'a [Candidate],
     pub(super) figures: &'a Figures<'a>,
-    /// The ranking of the loops of `bench`; `taken` is the mechanism of the best program, if programs were run.
+    /// The ranking of the loops of `bench`, whose rows are places in the cases of `figures`; `taken` is the mechanism of the best program, if programs
+    /// were run.
     pub(super) choice: &'a Choice,
     /// The row that the loops of `bench` alone would take.
     pub(super) taken_by_loops: Option<usize>,
+    /// The programs that were run; the rows of its own ranking are places in its own cases.
     pub(super) race: &'a ProgramRace,
     /// The signal by which the user stopped the measurement.
     pub(super) stopped_by: Option<StopReason>,
@@ -99,6 +101,7 @@ impl Answer<'_> {
         sentences
     }
 
+    /// The case of a row of `choice`.
     pub(super) fn case(&self, row: &RankedCase) -> &CaseRecord {
         self.figures.cases[row.at]
     }
@@ -189,14 +192,14 @@ impl Answer<'_> {
 
     /// How the others compare with what is taken: by their programs, or by the loops of `bench` if no other program was run.
     fn others(&self, taken: &RankedCase, cost: &MessageCost) -> String {
-        let ProgramRace { cases, choice, .. } = self.race;
-        let own = self.race.row(&self.case(taken).spec).and_then(|own| Some((own, own.cost?)));
+        let race = &self.race.choice;
+        let program = self.race.row(&self.case(taken).spec).and_then(|own| Some((own, own.cost?)));
         let has_others =
-            |own: &RankedCase| choice.ranked.iter().any(|one| one.at != own.at && one.excluded.is_none());
-        match own.filter(|(own, _)| has_others(own)) {
-            Some((own, cost)) => {
-                let cases: Vec<&CaseRecord> = cases.iter().collect();
-                self.compared(own.at, &cost, choice, &cases, ["program", "run"])
+            |own: &RankedCase| race.ranked.iter().any(|one| one.at != own.at && one.excluded.is_none());
+        match program.filter(|(own, _)| has_others(own)) {
+            Some((own, own_cost)) => {
+                let cases: Vec<&CaseRecord> = self.race.cases.iter().collect();
+                self.compared(own.at, &own_cost, race, &cases, ["program", "run"])
             }
             None => self.compared(taken.at, cost, self.choice, &self.figures.cases, ["one", "trial"]),
         }

@@ -53,7 +53,8 @@ pub(super) fn run(interval: Duration, filter: ChainFilter, stop: &StopRequest) -
 /// The modes of the terminal before they were changed.
 static BEFORE: OnceLock<Option<Termios>> = OnceLock::new();
 
-/// Sets up the terminal. Ctrl-C and Ctrl-Z remain signals there: as keys they would not be noticed while this program is in a system call.
+/// Sets up the terminal. Ctrl-C and Ctrl-Z remain signals there: as keys, which do the same, they would not be noticed while this program is in a
+/// system call.
 fn set_up_terminal() -> anyhow::Result<DefaultTerminal> {
     let terminal = ratatui::try_init().context("cannot set up the terminal")?;
     let mut modes = tcgetattr(stdout())?;
