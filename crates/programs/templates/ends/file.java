@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -19,14 +20,17 @@ import java.util.List;
     static Path makeFolder(String name) throws IOException {
         Path folder = Path.of(name);
         try {
-            return Files.createDirectory(folder);
+            Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         } catch (FileAlreadyExistsException error) {
-            if (Files.isDirectory(folder)) {
-                return folder;
+            if (!Files.isDirectory(folder)) {
+                throw new IOException("there is another file");
             }
-            throw new IOException("there is another file");
         }
     }
+        try (FileChannel parent = FileChannel.open(folder.resolve(".."), StandardOpenOption.READ)) {
+            parent.force(true); // the name of the folder itself has to be on the disk, too
+        }
+        return folder;
 
     /** The names in a folder that begin so, in their order. */
     static List<String> list(Path folder, String begin) throws IOException {

@@ -1,10 +1,12 @@
 //! Ends that are killed, both of them, and ends in two containers.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
 use std::time::Duration;
 
 use super::{BYTES, Pair, languages, messages, output, promise, well};
-use crate::common::{Lab, full, namespaces};
+use crate::common::{Lab, full, namespaces, skip, until};
 
 /// Kills of a role in a test: a few, or as many as were promised.
 fn kills() -> u32 {
@@ -109,10 +111,37 @@ fn what_was_not_read_is_there_after_both_ends_were_killed() {
             // A queue has room for ten messages: all that a sender sent that is killed where it is not gone by then.
             let sender = pair.start_sender(5, 0);
             std::thread::sleep(Duration::from_millis(700));
+            // The disk may be slow.
+            let is_sent = || fs::read_dir(pair.folder.join("meeting")).is_ok_and(|all| all.count() >= 5);
+            until("five messages", Duration::from_secs(20), || (spec != "file" || is_sent()).then_some(()));
             kill(sender);
             let said = well(&pair.what(), &output(pair.start_receiver(5)));
             assert_eq!(messages(&said), 5, "{}: {said}", pair.what());
         }
+    }
+}
+
+/// Expected: the folder of the messages is on the disk before the first of them. Happened: its own name need not have been, and other users
+/// could read it.
+#[test]
+fn the_folder_of_messages_is_on_the_disk_and_its_owners_alone() {
+    if !crate::faults::strace_makes_calls_fail() {
+        return skip("strace cannot be used here");
+    }
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python", "go", "java"]) {
+        let mut pair =
+            Pair::new(&lab, "file", [language; 2], BYTES, &["--must", "reboot"]).expect("programs");
+        let strace = ["strace", "-f", "-y", "-o", "trace", "-e", "trace=fsync"].map(str::to_owned);
+        pair.sender.splice(0..0, strace);
+        well(&pair.what(), &output(pair.start_sender(1, 0)));
+        let meeting = pair.folder.join("meeting");
+        let trace = fs::read_to_string(pair.folder.join("trace")).expect("a trace");
+        let first = trace.lines().find(|line| line.contains("fsync(")).expect("a call");
+        assert!(first.contains(&format!("<{}>", pair.folder.display())), "{language}: {trace}");
+        assert!(trace.contains(&format!("<{}>", meeting.display())), "{language}: {trace}");
+        let mode = fs::metadata(&meeting).expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{language}");
     }
 }
 
