@@ -54,9 +54,7 @@ import java.nio.file.attribute.BasicFileAttributes;
 @sender                     message.clear();
 @sender                     return;
 @sender                 } catch (IOException error) {
-@sender                     if (!"Broken pipe".equals(error.getMessage())) {
-@sender                         throw error;
-@sender                     }
+@sender                     // EPIPE: its text depends on the language of the user
 @sender                 }
 @sender                 openAgain(CompletableFuture.supplyAsync(this::openToWrite));
 @sender             }
