@@ -83,6 +83,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
         (question.senders > 1, "manysenders", "onesender"),
         (question.receivers > 1, "manyreceivers", "onereceiver"),
         (question.share == Some(Share::Compete), "compete", "each"),
+        // Whether several others use this end's FIFO: where none of them is there, none may have died.
+        (is(&["fifo"]) && if is_receiver { question.senders > 1 } else { is_shared }, "manypeers", "onepeer"),
         (has_links, "links", "onelink"),
         (is_shared, "shared", "unshared"),
         (polls, "poll", "blocking"),
