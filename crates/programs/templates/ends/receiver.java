@@ -68,6 +68,7 @@ class Receiver {
 @unshared @path                     locked.close();
 @unshared @path                     continue;
 @unshared @path                 }
+@unshared @path                 lock.toFile().deleteOnExit(); // also at SIGTERM; where this program is killed it stays, and the next one takes it
 @unshared                 try {
 @unshared                     return new Link(link);
 @unshared                 } catch (IOException error) {
