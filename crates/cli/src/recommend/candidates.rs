@@ -111,7 +111,10 @@ fn conditions(question: &Question, one: &Mechanism) -> Vec<Condition> {
         let has_name = one.capabilities.opens_by_name();
         conditions.push(condition("--between processes".to_owned(), "no name", has_name));
     }
-    let does = |must: &Must| condition(format!("--must {must}"), &must.text().lacks, must.is_done_by(one));
+    let is_of_pair = question.is_of_pair();
+    let does = |must: &Must| {
+        condition(format!("--must {must}"), &must.text().lacks, must.is_done_by(one, is_of_pair))
+    };
     conditions.extend(question.must.iter().map(does));
     conditions
 }
