@@ -29,8 +29,7 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
     }
 }
 
-/// The language of a question in which there is no program for a mechanism. Java cannot lock a folder, by which each of several receivers
-/// finds one of its own.
+/// The language of a question without a program for a mechanism. Java cannot lock a folder, by which a receiver finds one of its own.
 pub fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
     let locks_folder = mechanism == "file" && question.share == Some(Share::Broadcast);
     question.code.both().into_iter().find(|language| {

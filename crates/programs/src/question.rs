@@ -151,11 +151,10 @@ impl Question {
 
     /// Whether the answer is two programs, one that sends and one that receives, that meet at a name.
     pub fn is_of_pair(&self) -> bool {
-        let is_of_programs = |must: &Must| must.capability().is_none();
         self.code.receiver.is_some()
             || !self.code.sender.facts().has_one_file
             || self.has_several_ends()
-            || self.must.iter().any(is_of_programs)
+            || self.must.iter().any(|must| must.capability().is_none())
     }
 
     /// The size of a message in words: "1 byte", "200 bytes".
