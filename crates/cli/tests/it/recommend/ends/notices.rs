@@ -260,3 +260,22 @@ fn a_sender_goes_on_where_its_queue_was_removed() {
         well(&pair.what(), &output(receiver));
     }
 }
+
+/// Expected: an error. Happened: over sockets that keep boundaries the longer messages of another pair were cut off, and "all as sent".
+#[test]
+fn a_longer_message_is_not_cut_off() {
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python", "go"]) {
+        for words in [&[][..], &["--senders", "2"]] {
+            let [longer, mut shorter] = [BYTES, 64].map(|bytes| {
+                Pair::new(&lab, "unix-seqpacket", [language; 2], bytes, words).expect("programs")
+            });
+            shorter.name = longer.folder.join(&longer.name).display().to_string();
+            let receiver = shorter.start_receiver(0);
+            let mut sender = longer.start_sender(5, 0);
+            let done = output(receiver);
+            sender.kill().and_then(|()| sender.wait()).expect("it was ours");
+            assert_eq!(done.status.code(), Some(1), "{}: {done:?}", shorter.what());
+        }
+    }
+}
