@@ -29,15 +29,11 @@ fn mechanism_template(mechanism: &str, language: CodeLanguage) -> Option<&'stati
     }
 }
 
-/// The language of a question in which there is no program for a mechanism. Those that wait in poll(2) are in C, Rust and Python, and Java
-/// cannot lock a folder, by which several receivers find one that is free.
+/// The language of a question without a program for a mechanism. Java cannot lock a folder, by which a receiver finds one of its own.
 pub fn missing_in(mechanism: &str, question: &Question) -> Option<CodeLanguage> {
-    let polls = question.must.contains(&Must::Poll);
-    let locks_folder = mechanism == "file" && question.receivers > 1;
+    let locks_folder = mechanism == "file" && question.share == Some(Share::Broadcast);
     question.code.both().into_iter().find(|language| {
-        mechanism_template(mechanism, *language).is_none()
-            || polls && !language.facts().has_one_file
-            || locks_folder && *language == CodeLanguage::Java
+        mechanism_template(mechanism, *language).is_none() || locks_folder && *language == CodeLanguage::Java
     })
 }
 
@@ -86,6 +82,8 @@ fn conditions(spec: &Spec, question: &Question, role: Role, language: CodeLangua
         (has_links, "links", "onelink"),
         (is_shared, "shared", "unshared"),
         (polls, "poll", "blocking"),
+        // Whether several others use this end's FIFO: where none of them is there, none may have died.
+        (is(&["fifo"]) && if is_receiver { question.senders > 1 } else { is_shared }, "manypeers", "onepeer"),
         // Pipes keep messages whole up to PIPE_BUF.
         (question.message_bytes > PIPE_BUF, "large", "whole"),
         (is(&UNNOTICED), "unnoticed", "noticed"),

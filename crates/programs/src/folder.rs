@@ -3,6 +3,7 @@
 use model::Spec;
 
 use crate::ends;
+use crate::languages::CodeLanguage;
 use crate::program::{Program, Role};
 use crate::question::{Must, Question, Share};
 
@@ -77,6 +78,10 @@ pub fn readme(programs: &[Program], spec: &Spec, question: &Question) -> String 
         names.join(" and "),
         build_and_time(programs, spec, question),
     );
+    let locks_file = question.code.both()[1] == CodeLanguage::Java && spec.mechanism != "tcp";
+    if locks_file && (question.receivers == 1 || ends::has_links(spec, question)) {
+        text += "A receiver in Java locks the file NAME.lock. One that is killed leaves it, unlocked: the next one takes it.\n";
+    }
     if removal(spec, question).is_some() {
         let mount =
             if spec.mechanism == "posix-mq" { " where mqueue(7) is mounted at /dev/mqueue" } else { "" };

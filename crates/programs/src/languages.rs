@@ -30,8 +30,8 @@ pub struct LanguageFacts {
     pub(crate) blank_max: usize,
     /// Its own cost per call is larger than the differences between mechanisms.
     pub(crate) is_slow: bool,
-    /// Whether there are templates for a program of both ends, and for waiting in poll(2).
-    pub(crate) has_one_file: bool,
+    /// Whether there are templates for a program of both ends, and for a receiver that waits in poll(2).
+    pub has_one_file: bool,
 }
 
 /// In the order of [`CodeLanguage`].

@@ -126,12 +126,10 @@ impl Must {
         })
     }
 
-    /// Whether a mechanism, or the programs with it, do it.
-    pub fn is_done_by(self, one: &Mechanism) -> bool {
-        match self.capability() {
-            Some(capability) => one.capabilities.contains(capability),
-            None => Promises::of(one.name).is_some_and(|promises| promises.keeps(self)),
-        }
+    /// Whether a mechanism does it, or the two programs with it, if the answer is two.
+    pub fn is_done_by(self, one: &Mechanism, is_of_pair: bool) -> bool {
+        self.capability().is_some_and(|capability| one.capabilities.contains(capability))
+            || is_of_pair && Promises::of(one.name).is_some_and(|promises| promises.keeps(self))
     }
 
     pub fn is_of_crash(self) -> bool {
@@ -153,11 +151,10 @@ impl Question {
 
     /// Whether the answer is two programs, one that sends and one that receives, that meet at a name.
     pub fn is_of_pair(&self) -> bool {
-        let is_of_programs = |must: &Must| must.capability().is_none();
         self.code.receiver.is_some()
             || !self.code.sender.facts().has_one_file
             || self.has_several_ends()
-            || self.must.iter().any(is_of_programs)
+            || self.must.iter().any(|must| must.capability().is_none())
     }
 
     /// The size of a message in words: "1 byte", "200 bytes".

@@ -5,6 +5,8 @@ use model::Spec;
 use programs::{Between, Must, Pattern, Promises, Question, Sharing, missing_in};
 use stats::choice::SIMPLEST_FIRST;
 
+use super::remarks::by_reason;
+
 /// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
 const REPLIES_TO_EACH: [&str; 3] = ["unix-stream", "unix-dgram", "tcp"];
 
@@ -111,20 +113,26 @@ fn conditions(question: &Question, one: &Mechanism) -> Vec<Condition> {
         let has_name = one.capabilities.opens_by_name();
         conditions.push(condition("--between processes".to_owned(), "no name", has_name));
     }
-    let does = |must: &Must| condition(format!("--must {must}"), &must.text().lacks, must.is_done_by(one));
+    let is_of_pair = question.is_of_pair();
+    let does = |must: &Must| {
+        condition(format!("--must {must}"), &must.text().lacks, must.is_done_by(one, is_of_pair))
+    };
     conditions.extend(question.must.iter().map(does));
     conditions
 }
 
-/// The mechanisms that are no candidates, and in a few words why.
-pub(super) fn losers(question: &Question) -> Vec<(&'static str, String)> {
-    let mut losers: Vec<_> = recommendable()
+/// Mechanisms that are no candidates, and in a few words why: "`tcp` (not in containers); `file`, `sysv-msgq` (no poll)".
+pub(super) fn losers(question: &Question, is_meant: impl Fn(&str) -> bool) -> Option<String> {
+    let mut losers: Vec<(&str, String)> = recommendable()
+        .filter(|(_, one)| is_meant(one.name))
         .filter_map(|(_, one)| {
             Some((one.name, conditions(question, one).into_iter().find(|one| !one.holds)?.lacks))
         })
         .collect();
     losers.dedup();
-    losers
+    let groups = by_reason(losers.iter().map(|(name, why)| (why, name)));
+    let parts = groups.iter().map(|(why, names)| format!("{} ({why})", names.join(", ")));
+    (!losers.is_empty()).then(|| parts.collect::<Vec<_>>().join("; "))
 }
 
 /// The sentence that no mechanism fulfils all conditions.

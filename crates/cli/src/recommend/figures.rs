@@ -7,7 +7,7 @@ use model::{
 };
 use programs::Question;
 
-use super::candidates::Candidate;
+use super::candidates::{Candidate, losers};
 use crate::bench::PlaceArgument;
 
 /// Largest factor between the requested message size and a measured one that is used instead.
@@ -73,22 +73,35 @@ impl<'a> Figures<'a> {
     ) -> Result<Self, String> {
         let (workload, tasks) = (question.pattern.workload(), question.between().tasks());
         let rate_per_s = question.rate_per_s;
-        let fits = |case: &&CaseRecord| {
+        let is_asked = |case: &&CaseRecord| {
             // Cases with relays, under a load, to another host and the like answer another question, and so does another rate.
             let is_usual = |axis: &Axis| axis.group == AxisGroup::Case || axis.unusual(case).is_none();
             let is_plain = AXES.iter().all(|axis| axis.name == Some("rate") || is_usual(axis));
             is_plain
                 && case.rate_per_s == rate_per_s
                 && case.role == Role::Ranked
-                && candidates.iter().any(|candidate| candidate.spec == case.spec && candidate.unfit.is_none())
                 && (case.workload, case.tasks) == (workload, tasks)
         };
-        let mut cases: Vec<&CaseRecord> = record.cases.iter().filter(fits).collect();
+        let is_candidate = |case: &&CaseRecord| {
+            candidates.iter().any(|candidate| candidate.spec == case.spec && candidate.unfit.is_none())
+        };
+        let mut cases: Vec<&CaseRecord> = record.cases.iter().filter(is_asked).filter(is_candidate).collect();
         let asked = question.message_bytes;
         let blocks: BTreeSet<u64> = cases.iter().map(|case| case.block_bytes).collect();
         let distance = |block: u64| (block.max(1) as f64 / asked as f64).ln().abs();
         let nearest = blocks.iter().copied().min_by(|one, other| distance(*one).total_cmp(&distance(*other)));
         let Some(block_bytes) = nearest.filter(|block| distance(*block) <= NEAR.ln()) else {
+            let is_there =
+                |name: &str| record.cases.iter().filter(is_asked).any(|case| case.mechanism == name);
+            let left_out = candidates.iter().filter(|one| is_there(&one.spec.mechanism));
+            let left_out = left_out.filter_map(Candidate::left_out);
+            let why: Vec<String> = losers(question, is_there).into_iter().chain(left_out).collect();
+            if blocks.is_empty() && !why.is_empty() {
+                return Err(format!(
+                    "no mechanism of the record is an answer to this: {}; measure without --from, or ask for another --code, or for less",
+                    why.join("; ")
+                ));
+            }
             let sizes: Vec<String> = blocks.into_iter().map(|block| ByteSize(block).to_string()).collect();
             let sizes = if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") };
             let at = rate_per_s

@@ -105,6 +105,8 @@ fn check(asked: &Question) -> Result<(), String> {
         "--pattern request-reply is between one sender and one receiver: leave --senders and --receivers out"
     } else if has_several_ends && asked.must.iter().any(|must| must.is_of_crash()) {
         "what survives the crash of an end is known of one sender and one receiver: leave --senders and --receivers out, or the crash"
+    } else if asks(Must::Poll) && !asked.code.both()[1].facts().has_one_file {
+        "receivers that wait in poll(2) are in C, Rust and Python: ask for one of these (--code go,python), or leave --must poll out"
     } else if asks(Must::ManySenders) {
         "where the answer is two programs, several senders are asked for by --senders N, not by --must many-senders"
     } else if asks(Must::Filter) {

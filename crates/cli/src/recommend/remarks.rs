@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use programs::{CodeLanguage, Must, Promises, Share};
+use programs::{CodeLanguage, Must, Pattern, Promises, Share};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Table};
 use report::{first_of, numbers, words};
@@ -66,8 +66,9 @@ impl Answer<'_> {
             "tcp" if self.question.is_of_pair() && self.question.must.contains(&Must::CrossHost) => {
                 "Both programs name 127.0.0.1: on two hosts the sender connects to the receiver's address, and the receiver binds its own."
             }
-            "shm-ring" if self.question.must.contains(&Must::NoCopy) => {
-                "The programs copy each message into the ring and out of it; the ring's reserve and peek make and read messages in place."
+            // In C and Rust a stream is written and checked in the ring.
+            "shm-ring" if self.question.must.contains(&Must::NoCopy) && self.copies_over_ring() => {
+                "The kernel copies no message, but programs of round trips, and those in Python, copy each one into the ring and out of it; a stream in C or Rust is written and read in the ring."
             }
             // The two programs have an end of stream.
             "posix-mq" | "sysv-msgq" if self.question.is_of_pair() => {
@@ -82,6 +83,12 @@ impl Answer<'_> {
             _ => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// Whether programs with a ring between them write a message before they put it there, or take it out before they check it.
+    fn copies_over_ring(&self) -> bool {
+        self.question.pattern == Pattern::RequestReply
+            || self.question.code.both().contains(&CodeLanguage::Python)
     }
 
     /// What to ask if no mechanism stays within the CPU budget at full speed. What it takes at a rate is only known at that rate.
@@ -131,15 +138,6 @@ impl Answer<'_> {
         Some(sheet.table())
     }
 
-    /// Which mechanisms do not do what is asked, and in a word why: "Left out: `tcp` (not in containers); `file` (no poll)."
-    fn losers(&self) -> Option<String> {
-        let losers = losers(self.question);
-        let groups = by_reason(losers.iter().map(|(name, why)| (why, name)));
-        let parts: Vec<String> =
-            groups.iter().map(|(why, names)| format!("{} ({why})", names.join(", "))).collect();
-        (!parts.is_empty()).then(|| format!("Left out: {}.", parts.join("; ")))
-    }
-
     /// Which rows have too few trials for an interval.
     pub(super) fn few_trials(&self) -> Option<String> {
         let least = self.with_few_trials().map(|(_, trials)| trials).min()?;
@@ -164,7 +162,7 @@ impl Answer<'_> {
         notes.extend(self.slow_copies());
         let of_programs = self.question.must.iter().filter(|_| self.question.is_of_pair());
         notes.extend(of_programs.map(|must| format!("`{must}`: {}.", must.text().asks)));
-        notes.extend(self.losers());
+        notes.extend(losers(self.question, |_| true).map(|losers| format!("Left out: {losers}.")));
         for candidate in self.candidates {
             let (spec, missing) = (&candidate.spec, &candidate.missing);
             let missing = missing.as_ref().map(|why| in_own_options(why));
@@ -210,7 +208,7 @@ impl Answer<'_> {
 }
 
 /// The names of each reason.
-fn by_reason<'r, N: Display>(
+pub(super) fn by_reason<'r, N: Display>(
     pairs: impl Iterator<Item = (&'r String, N)>,
 ) -> BTreeMap<&'r String, Vec<String>> {
     let mut groups: BTreeMap<_, Vec<String>> = BTreeMap::new();

@@ -10,7 +10,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::namespaces::unshare;
-use crate::common::{self, ENDS, Lab, error_of, is_root, promptly, registry, signal, skip, soon, until};
+use crate::common::{
+    self, ENDS, Lab, another_user, error_of, is_root, promptly, registry, signal, skip, soon, until,
+};
 use model::ErrorKind;
 use rustix::process::Signal;
 
@@ -152,9 +154,14 @@ fn little_room_for_message_queues_makes_them_shallow_and_then_costs_the_row() {
     let args = ["bench", "--json", "-", "posix-mq", "null", "memcpy", "--workload", "stream"];
     let args = [&args[..], &["--block", "8KiB", "--count", "4", "--trials", "1"]].concat();
     let case = |bytes: &str| {
+        let limited = format!("exec prlimit --msgqueue={bytes} ./program \"$@\"");
+        // The queues of all programs of a user are counted: those of other tests, too, unless this one has a user of its own.
         let limit = format!("--msgqueue={bytes}");
-        let done = lab.finish(lab.wrapped(&["prlimit", &limit], &args)).expect_code(0);
-        done.only_case("posix-mq")
+        let command = match is_root() {
+            true => another_user::script(64_900, &lab, &limited, &args),
+            false => lab.wrapped(&["prlimit", &limit], &args),
+        };
+        lab.finish(command).expect_code(0).only_case("posix-mq")
     };
     let shallow = case("40000");
     assert!(shallow.error.is_none(), "{:?}", shallow.error);

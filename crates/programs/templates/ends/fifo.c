@@ -18,11 +18,12 @@ static int open_fifo(const char *path, int how) {
 /* The new one is opened before the old one is closed: what is unread stays in the FIFO only while an end is open. */
 static int open_again(const char *path, int how, int old) {
     const char *other = how == O_WRONLY ? "receiver" : "sender";
-    warnx("the %s has gone: waiting for another", other);
+@onepeer     warnx("the %s has gone: waiting for another", other);
+@manypeers     warnx("no %s is there now: waiting for one", other); /* the others may be done, or not there yet */
 @large     close(old); /* but a large message may be half read, and must not stay */
     int fd = open_fifo(path, how);
 @whole     close(old);
-@blocking     warnx("another %s has come", other);
+@blocking @onepeer     warnx("another %s has come", other);
     return fd;
 }
 @reply static char back[4096]; /* the name of the FIFO of replies */

@@ -77,7 +77,8 @@ func openFifo(name string, how int) (*os.File, error) {
 @sender 
 @sender // Waits for the next receiver. What is unread stays for it, as the old descriptor is closed after that.
 @sender func (s *sender) openAgain() (err error) {
-@sender 	fmt.Fprintln(os.Stderr, "the receiver has gone: waiting for another")
+@onepeer @sender 	fmt.Fprintln(os.Stderr, "the receiver has gone: waiting for another")
+@manypeers @sender 	fmt.Fprintln(os.Stderr, "no receiver is there now: waiting for one") // the others may be done, or not there yet
 @sender 	old := s.file
 @large @sender 	old.Close() // part of a message may be unread: it must not stay
 @sender 	s.file, err = openFifo(s.name, os.O_WRONLY)
@@ -157,7 +158,8 @@ func openFifo(name string, how int) (*os.File, error) {
 @receiver 		if err != io.EOF && err != io.ErrUnexpectedEOF {
 @receiver 			return err
 @receiver 		}
-@receiver 		fmt.Fprintln(os.Stderr, "the sender has gone: waiting for another")
+@onepeer @receiver 		fmt.Fprintln(os.Stderr, "the sender has gone: waiting for another")
+@manypeers @receiver 		fmt.Fprintln(os.Stderr, "no sender is there now: waiting for one") // the others may be done, or not there yet
 @receiver 		// Opened again before the old descriptor is closed: what is unread stays.
 @receiver 		old := r.file
 @receiver 		if r.file, err = openFifo(r.name, os.O_RDONLY); err != nil {

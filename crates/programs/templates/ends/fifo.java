@@ -54,9 +54,7 @@ import java.nio.file.attribute.BasicFileAttributes;
 @sender                     message.clear();
 @sender                     return;
 @sender                 } catch (IOException error) {
-@sender                     if (!"Broken pipe".equals(error.getMessage())) {
-@sender                         throw error;
-@sender                     }
+@sender                     // EPIPE: its text depends on the language of the user
 @sender                 }
 @sender                 openAgain(CompletableFuture.supplyAsync(this::openToWrite));
 @sender             }
@@ -72,7 +70,8 @@ import java.nio.file.attribute.BasicFileAttributes;
 @sender 
 @sender         /** Waits for the next receiver. What is unread stays for it, as the old descriptor is closed after that. */
 @sender         void openAgain(CompletableFuture<FileChannel> next) throws IOException {
-@sender             System.err.println("the receiver has gone: waiting for another");
+@onepeer @sender             System.err.println("the receiver has gone: waiting for another");
+@manypeers @sender             System.err.println("no receiver is there now: waiting for one"); // the others may be done, or not there yet
 @sender             FileChannel old = channel;
 @large @sender             old.close(); // but part of a message must not stay
 @sender             channel = next.join();
@@ -158,7 +157,8 @@ import java.nio.file.attribute.BasicFileAttributes;
 @receiver             message.clear();
 @receiver             while (message.hasRemaining()) {
 @receiver                 if (channel.read(message) < 0) {
-@receiver                     System.err.println("the sender has gone: waiting for another");
+@onepeer @receiver                     System.err.println("the sender has gone: waiting for another");
+@manypeers @receiver                     System.err.println("no sender is there now: waiting for one"); // the others may be done, or not there yet
 @receiver                     // Opened again before the old descriptor is closed: what is unread stays.
 @receiver                     FileChannel old = channel;
 @receiver                     channel = open(name, StandardOpenOption.READ);

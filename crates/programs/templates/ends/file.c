@@ -27,6 +27,8 @@ static Folder open_folder(const char *path) {
     if (mkdir(path, 0700) != 0 && errno != EEXIST) err(1, "mkdir %s", path);
     Folder folder = {.path = path, .fd = open(path, O_RDONLY | O_DIRECTORY)};
     if (folder.fd < 0) err(1, "open %s", path);
+@sends     int parent = openat(folder.fd, "..", O_RDONLY | O_DIRECTORY); /* the name of the folder itself has to be on the disk, too */
+@sends     if (parent < 0 || fsync(parent) || close(parent)) err(1, "fsync %s/..", path);
 @sends     struct dirent **entries;
 @sends     for (int i = 0, found = list(path, &entries, is_message); i < found; i++) folder.number = atoll(entries[i]->d_name + 8) + 1;
 @sends     if (getrandom(&folder.id, sizeof folder.id, 0) < 0) err(1, "getrandom");

@@ -57,6 +57,14 @@ func removeFolder(folder string) error {
 @sends 	if err := makeFolder(folder); err != nil {
 @sends 		return nil, err
 @sends 	}
+@sends 	parent, err := os.Open(folder + "/..")
+@sends 	if err != nil {
+@sends 		return nil, err
+@sends 	}
+@sends 	defer parent.Close()
+@sends 	if err := parent.Sync(); err != nil { // the name of the folder itself has to be on the disk, too
+@sends 		return nil, err
+@sends 	}
 @sends 	file, err := os.Open(folder)
 @sends 	w := &writer{folder: folder, folderFile: file, id: rand.Uint32()}
 @onesender @sends 	if names, _ := list(folder); len(names) > 0 { // after the messages of a sender that died

@@ -5,9 +5,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 @receives import java.util.ArrayDeque;
 @receives import java.util.concurrent.locks.LockSupport;
 @compete @receives import java.nio.channels.FileLock;
@@ -19,13 +21,16 @@ import java.util.List;
     static Path makeFolder(String name) throws IOException {
         Path folder = Path.of(name);
         try {
-            return Files.createDirectory(folder);
+            Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         } catch (FileAlreadyExistsException error) {
-            if (Files.isDirectory(folder)) {
-                return folder;
+            if (!Files.isDirectory(folder)) {
+                throw new IOException("there is another file");
             }
-            throw new IOException("there is another file");
         }
+        try (FileChannel parent = FileChannel.open(folder.resolve(".."), StandardOpenOption.READ)) {
+            parent.force(true); // the name of the folder itself has to be on the disk, too
+        }
+        return folder;
     }
 
     /** The names in a folder that begin so, in their order. */
@@ -57,7 +62,7 @@ import java.util.List;
 @sends 
 @sends         Writer(String name) throws IOException {
 @sends             folder = makeFolder(name);
-@sends             part = folder.resolve(String.format("part.%08x", id));
+@sends             part = folder.resolve(String.format(Locale.ROOT, "part.%08x", id));
 @sends             folderFile = FileChannel.open(folder, StandardOpenOption.READ);
 @onesender @sends             List<String> names = list(folder, "message.");
 @onesender @sends             if (!names.isEmpty()) { // after the messages of a sender that died
@@ -86,10 +91,10 @@ import java.util.List;
 @sends                 message.clear();
 @sends                 file.force(true);
 @sends             }
-@onesender @sends             String name = String.format("message.%020d.%08x", next++, id);
+@onesender @sends             String name = String.format(Locale.ROOT, "message.%020d.%08x", next++, id);
 @manysenders @sends             java.time.Instant now = java.time.Instant.now();
 @manysenders @sends             long ns = now.getEpochSecond() * 1_000_000_000 + now.getNano();
-@manysenders @sends             String name = String.format("message.%020d.%08x", ns, id);
+@manysenders @sends             String name = String.format(Locale.ROOT, "message.%020d.%08x", ns, id);
 @sends             Files.move(part, folder.resolve(name), StandardCopyOption.ATOMIC_MOVE);
 @sends             folderFile.force(true);
 @sends         }

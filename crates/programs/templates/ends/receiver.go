@@ -141,7 +141,7 @@ func main() {
 	if len(os.Args) > 2 {
 		name = os.Args[min(len(os.Args)-1, 3)] // it takes the arguments of {other} as well: COUNT RATE NAME
 	}
-	messages, err := strconv.ParseUint(count, 10, 40)
+	messages, err := strconv.ParseUint(count, 10, 63)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "COUNT is a number of at least 0, not %s\n", count)
 		os.Exit(2)

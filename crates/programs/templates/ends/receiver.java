@@ -5,7 +5,9 @@
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.FileSystemException;
 import java.util.HashMap;
+import java.util.Locale;
 import java.util.Map;
 @unshared @path import java.nio.channels.FileChannel;
 @unshared @path import java.nio.file.Files;
@@ -66,6 +68,7 @@ class Receiver {
 @unshared @path                     locked.close();
 @unshared @path                     continue;
 @unshared @path                 }
+@unshared @path                 lock.toFile().deleteOnExit(); // also at SIGTERM; where this program is killed it stays, and the next one takes it
 @unshared                 try {
 @unshared                     return new Link(link);
 @unshared                 } catch (IOException error) {
@@ -84,7 +87,7 @@ class Receiver {
     /** Ends the program; once, as the lock is never given back. */
     static synchronized void finish(Link link) {
         double ns = (ended - began) / (double) Math.max(got, 1);
-        System.out.printf("%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, got, BYTES);
+        System.out.printf(Locale.ROOT, "%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, got, BYTES);
         int status = 0;
         try {
 @unshared @path             Files.deleteIfExists(lock);
@@ -166,7 +169,8 @@ class Receiver {
             run(count, name);
         } catch (IOException | IllegalArgumentException error) {
             synchronized (Receiver.class) { // not while finish() ends the program
-                System.err.println(name + ": " + error.getMessage());
+                // The message of a FileSystemException is often a path and no more.
+                System.err.println(name + ": " + (error instanceof FileSystemException ? error : error.getMessage()));
                 System.exit(1);
             }
         }

@@ -121,7 +121,7 @@ func main() {
 			*argument = os.Args[at+1]
 		}
 	}
-	messages, err := strconv.ParseUint(count, 10, 40)
+	messages, err := strconv.ParseUint(count, 10, 63)
 	if err != nil || messages == 0 {
 		fmt.Fprintf(os.Stderr, "COUNT is a number of at least 1, not %s\n", count)
 		os.Exit(2)

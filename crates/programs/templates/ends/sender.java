@@ -5,7 +5,9 @@
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.FileSystemException;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 
@@ -123,14 +125,15 @@ class Sender {
 
     public static void main(String[] arguments) throws InterruptedException {
         String[] given = Arrays.copyOf(arguments, 3);
-        long count = number("COUNT is a number of at least 1", given[0] == null ? "1" : given[0], 1, 1L << 40);
+        long count = number("COUNT is a number of at least 1", given[0] == null ? "1" : given[0], 1, Long.MAX_VALUE);
         long rate = number("RATE is a number from 0 to 1000000000", given[1] == null ? "{rate}" : given[1], 0, 1000000000);
         String name = given[2] == null ? "{NAME}" : given[2];
         try {
             double ns = run(count, rate, name);
-            System.out.printf("%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, count, BYTES);
+            System.out.printf(Locale.ROOT, "%.1f ns per {what}: %d of %d bytes, all as sent%n", ns, count, BYTES);
         } catch (IOException | IllegalArgumentException error) {
-            System.err.println(name + ": " + error.getMessage());
+            // The message of a FileSystemException is often a path and no more.
+            System.err.println(name + ": " + (error instanceof FileSystemException ? error : error.getMessage()));
             System.exit(1);
         }
     }

@@ -24,6 +24,9 @@
 @tcp     return (Address){.sin_family = AF_INET, .sin_port = htons(atoi(port)), .sin_addr = {htonl(INADDR_LOOPBACK)}}; /* or the other host's */
 @tcp }
 @unixstream static int new_socket(void) { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+@receives @unixstream enum { CUT = 0 };
+@receives @tcp enum { CUT = 0 };
+@receives @seqpacket enum { CUT = MSG_TRUNC }; /* recv(2) says how long a packet is that it cuts off */
 @seqpacket static int new_socket(void) { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
 @tcp static int new_socket(void) { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
@@ -37,8 +40,10 @@
 @receives @onesender static bool read_whole(int fd, void *bytes) {
 @receives @onesender     for (ssize_t at = 0, n; at < BYTES; at += n) {
 @receives @onesender @receiver @poll         wait_readable(fd);
-@receives @onesender         if ((n = recv(fd, (char *)bytes + at, BYTES - at, 0)) == 0 || (n < 0 && errno == ECONNRESET)) return false;
+@receives @onesender         n = recv(fd, (char *)bytes + at, BYTES - at, CUT);
+@receives @onesender         if (n == 0 || (n < 0 && errno == ECONNRESET)) return false;
 @receives @onesender         if (n < 0) err(1, "recv");
+@receives @onesender @seqpacket         if (n > BYTES - at) errx(1, "a message of %zd bytes came", n);
 @receives @onesender     }
 @receives @onesender     return true;
 @receives @onesender }
@@ -173,8 +178,9 @@
 @receiver @manysenders         } else if (polled[at].fd >= 0 && polled[at].revents) {
 @receiver @manysenders             size_t *got = &from->parts[at].got;
 @receiver @manysenders             char *part = from->parts[at].bytes;
-@receiver @manysenders             ssize_t n = recv(polled[at].fd, part + *got, BYTES - *got, MSG_DONTWAIT);
+@receiver @manysenders             ssize_t n = recv(polled[at].fd, part + *got, BYTES - *got, MSG_DONTWAIT | CUT);
 @receiver @manysenders             if (n < 0 && errno != ECONNRESET) err(1, "recv");
+@receiver @manysenders @seqpacket             if (n > (ssize_t)(BYTES - *got)) errx(1, "a message of %zd bytes came", n);
 @receiver @manysenders             if (n <= 0) {
 @receiver @manysenders                 if (from->parts[at].is_sender) warnx("a sender has gone: waiting for another");
 @receiver @manysenders                 close_sender(from);

@@ -113,6 +113,18 @@ func isDeath(err error) bool {
 @sender 		}
 @sender 	}
 @sender }
+@receiver // A message.
+@seqpacket @receiver // A packet of another length is an error: it is not cut off to one.
+@receiver func readWhole(from net.Conn, message []byte) error {
+@seqpacket @receiver 	bytes, _, flags, _, err := from.(*net.UnixConn).ReadMsgUnix(message, nil)
+@seqpacket @receiver 	if err == nil && (bytes != size || flags&syscall.MSG_TRUNC != 0) {
+@seqpacket @receiver 		err = errors.New("a message of another length came")
+@seqpacket @receiver 	}
+@unixstream @receiver 	_, err := io.ReadFull(from, message)
+@tcp @receiver 	_, err := io.ReadFull(from, message)
+@receiver 	return err
+@receiver }
+@receiver 
 @receiver func listen(name string) (net.Listener, error) {
 @path @receiver 	if err := takeName(name); err != nil {
 @path @receiver 		return nil, err
@@ -140,7 +152,7 @@ func isDeath(err error) bool {
 @receiver @onesender 				return err
 @receiver @onesender 			}
 @receiver @onesender 		}
-@receiver @onesender 		if _, err = io.ReadFull(r.connection, message); !isDeath(err) {
+@receiver @onesender 		if err = readWhole(r.connection, message); !isDeath(err) {
 @receiver @onesender 			r.isSender = true
 @receiver @onesender 			return err
 @receiver @onesender 		}
@@ -208,8 +220,10 @@ func isDeath(err error) bool {
 @receiver @manysenders func (r *receiver) read(c *connection) {
 @receiver @manysenders 	message, isSender, isEnded := make([]byte, size), false, false
 @receiver @manysenders 	for !isEnded {
-@receiver @manysenders 		if _, err := io.ReadFull(c, message); err != nil {
+@receiver @manysenders 		if err := readWhole(c.Conn, message); isDeath(err) {
 @receiver @manysenders 			break
+@receiver @manysenders 		} else if err != nil {
+@receiver @manysenders 			check(c.LocalAddr().String(), err)
 @receiver @manysenders 		}
 @receiver @manysenders 		isSender = true
 @receiver @manysenders 		r.arrivals <- arrival{c, message, false}

@@ -13,6 +13,9 @@ import java.nio.channels.SocketChannel;
 @receiver import java.nio.channels.ServerSocketChannel;
 @manysenders @receiver import java.util.concurrent.SynchronousQueue;
     static SocketAddress address(String name) {
+@unix         if (name.getBytes().length > 106) {
+@unix             throw new IllegalArgumentException("the name of a socket has at most 106 bytes in Java");
+@unix         }
 @unix         return UnixDomainSocketAddress.of(name);
 @tcp         int port = Integer.parseInt(name);
 @tcp         if (port < 1) {
@@ -69,6 +72,7 @@ import java.nio.channels.SocketChannel;
 @sender         /** Waits for the receiver. */
 @sender         void open() throws IOException {
 @sender             while (true) {
+@unix @sender                 boolean wasThere = Files.exists(Path.of(name));
 @sender                 try {
 @sender                     channel = connect(name);
 @sender                     return;
@@ -79,8 +83,10 @@ import java.nio.channels.SocketChannel;
 @unix @sender                     if (!Files.exists(Path.of(name).toAbsolutePath().getParent())) {
 @unix @sender                         throw error; // no end makes a folder
 @unix @sender                     }
-@sender                     String why = String.valueOf(error.getMessage());
-@sender                     if (!why.contains("refused") && !why.contains("reset") && !why.contains("No such file")) {
+@sender                     // Not by its text, which depends on the language of the user.
+@sender                     boolean isRefused = error instanceof ConnectException;
+@unix @sender                     if (!isRefused && wasThere && Files.exists(Path.of(name))) { // else it was made or removed in this moment
+@tcp @sender                     if (!isRefused && !String.valueOf(error.getMessage()).contains("reset")) {
 @sender                         throw error;
 @sender                     }
 @sender                 }

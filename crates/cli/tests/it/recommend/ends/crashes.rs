@@ -1,10 +1,12 @@
 //! Ends that are killed, both of them, and ends in two containers.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{BYTES, Pair, languages, messages, output, promise, well};
-use crate::common::{Lab, busy, full, namespaces};
+use crate::common::{Lab, busy, full, namespaces, skip, soon, until};
 
 /// Kills of a role in a test: a few, or as many as were promised.
 fn kills() -> u32 {
@@ -19,6 +21,24 @@ fn some_time(random: &mut fastrand::Rng) {
 fn kill(mut child: Child) {
     child.kill().expect("it was ours");
     child.wait().expect("it was ours");
+}
+
+/// Waits until a program has ended, or has slept for half a second.
+fn at_rest(mut program: Child) -> Child {
+    let stat = format!("/proc/{}/stat", program.id());
+    let (mut seen, mut since) = (String::new(), Instant::now());
+    until("a program at rest", soon(), || {
+        // Its state, and CPU time in ticks (proc_pid_stat(5)).
+        let fields = fs::read_to_string(&stat).unwrap_or_default();
+        let fields: Vec<&str> = fields.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let now = [0, 11, 12].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ");
+        if now != seen || !now.starts_with('S') {
+            (seen, since) = (now, Instant::now());
+        }
+        let has_ended = program.try_wait().expect("it was ours").is_some();
+        (has_ended || since.elapsed() > Duration::from_millis(500)).then_some(())
+    });
+    program
 }
 
 /// Receivers are killed while a sender sends; the last one receives the rest, whole and in order.
@@ -100,19 +120,42 @@ fn what_was_not_read_is_there_after_both_ends_were_killed() {
         for language in languages(&["c", "rust", "python"]) {
             let pair = Pair::new(&lab, spec, [language; 2], BYTES, &["--must", "restart"]).expect("programs");
             // Both are killed in the middle.
-            let (sender, receiver) = (pair.start_sender(50, 40), pair.start_receiver(0));
-            std::thread::sleep(Duration::from_millis(250));
+            let (sender, receiver) = (pair.start_sender(50 * u64::from(busy()), 40), pair.start_receiver(0));
+            std::thread::sleep(Duration::from_millis(250) * busy());
             kill(receiver);
-            std::thread::sleep(Duration::from_millis(150));
+            std::thread::sleep(Duration::from_millis(150) * busy());
             kill(sender);
             well(&pair.what(), &output(pair.start_receiver(1)));
             // A queue has room for ten messages: all that a sender sent that is killed where it is not gone by then.
             let sender = pair.start_sender(5, 0);
-            std::thread::sleep(Duration::from_millis(700) * busy());
-            kill(sender);
+            kill(at_rest(sender));
             let said = well(&pair.what(), &output(pair.start_receiver(5)));
             assert_eq!(messages(&said), 5, "{}: {said}", pair.what());
         }
+    }
+}
+
+/// Expected: the folder of the messages is on the disk before the first of them. Happened: its own name need not have been, and other users
+/// could read it.
+#[test]
+fn the_folder_of_messages_is_on_the_disk_and_its_owners_alone() {
+    if !crate::faults::strace_makes_calls_fail() {
+        return skip("strace cannot be used here");
+    }
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python", "go", "java"]) {
+        let mut pair =
+            Pair::new(&lab, "file", [language; 2], BYTES, &["--must", "reboot"]).expect("programs");
+        let strace = ["strace", "-f", "-y", "-o", "trace", "-e", "trace=fsync"].map(str::to_owned);
+        pair.sender.splice(0..0, strace);
+        well(&pair.what(), &output(pair.start_sender(1, 0)));
+        let meeting = pair.folder.join("meeting");
+        let trace = fs::read_to_string(pair.folder.join("trace")).expect("a trace");
+        let first = trace.lines().find(|line| line.contains("fsync(")).expect("a call");
+        assert!(first.contains(&format!("<{}>", pair.folder.display())), "{language}: {trace}");
+        assert!(trace.contains(&format!("<{}>", meeting.display())), "{language}: {trace}");
+        let mode = fs::metadata(&meeting).expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{language}");
     }
 }
 

@@ -4,16 +4,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
+use rustix::process::Signal;
 
 use super::{BYTES, Pair, all, languages, messages, output, promise, well};
-use crate::common::{Lab, until};
+use crate::common::{Lab, signal, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -158,5 +159,123 @@ fn messages_behind_the_mark_of_a_dead_sender_stay_in_the_fifo() {
         until("a receiver", PATIENCE, || fifo.write_all(&mark).ok());
         assert_eq!(messages(&well(&pair.what(), &output(next))), 2, "{}", pair.what());
         assert!(!path.exists(), "{}", pair.what());
+    }
+}
+
+/// Expected: that none is there. Happened: that one "has gone", where those before were done and the others had not come yet.
+#[test]
+fn an_end_of_several_says_that_none_is_there() {
+    let lab = Lab::new();
+    let mut pairs = Vec::new();
+    for language in languages(&["c", "rust", "python", "go", "java"]) {
+        for words in [&["--senders", "2"][..], &["--receivers", "2", "--share", "compete"]] {
+            pairs.extend(Pair::new(&lab, "fifo", [language; 2], BYTES, words));
+        }
+    }
+    let says_none_is_there = |pair: &Pair, is_sender: bool| {
+        let one = if is_sender { pair.start_sender(5, 0) } else { pair.start_receiver(0) };
+        for _ in 0..2 {
+            let other = if is_sender { pair.start_receiver(0) } else { pair.start_sender(5, 0) };
+            well(&pair.what(), &output(other));
+        }
+        let one = output(one);
+        well(&pair.what(), &one);
+        let said = String::from_utf8_lossy(&one.stderr).into_owned();
+        assert!(!said.contains("has gone") && !said.contains("another"), "{}: {said}", pair.what());
+    };
+    std::thread::scope(|scope| {
+        for (at, pair) in pairs.iter().enumerate() {
+            scope.spawn(move || says_none_is_there(pair, at % 2 == 1));
+        }
+    });
+}
+
+/// Expected: an end in Java goes on. Happened: it did not where the system's messages are in another language than English.
+#[test]
+fn an_end_in_java_knows_errors_in_each_language() {
+    if languages(&["c", "java"]).len() < 2 {
+        return;
+    }
+    let lab = Lab::new();
+    let own = "#include <stdio.h>\n\
+               int __xpg_strerror_r(int number, char *text, size_t room) { return snprintf(text, room, \"Fehler %d\", number), 0; }\n";
+    fs::write(lab.here("own.c"), own).expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o", "own.so", "own.c"]).current_dir(lab.here(""));
+    assert!(compiler.status().expect("it starts").success());
+    let mut pairs = Vec::new();
+    for spec in ["fifo", "unix-stream", "tcp"] {
+        let mut pair = Pair::new(&lab, spec, ["java"; 2], BYTES, &[]).expect("programs");
+        let preload = format!("LD_PRELOAD={}", lab.here("own.so").display());
+        pair.sender.splice(0..0, ["env".to_owned(), preload]);
+        pairs.push(pair);
+    }
+    let goes_on = |pair: &Pair| {
+        // It comes first, and its receiver dies.
+        let mut sender = pair.start_sender(600, 200);
+        let said = lines(&mut sender);
+        std::thread::sleep(Duration::from_millis(700));
+        let mut first = pair.start_receiver(0);
+        std::thread::sleep(Duration::from_millis(1500));
+        first.kill().and_then(|()| first.wait()).expect("it was ours");
+        notice(pair, &said);
+        well(&pair.what(), &output(pair.start_receiver(0)));
+        well(&pair.what(), &output(sender));
+        assert!(!pair.folder.join("meeting.lock").exists(), "{}: taken over", pair.what());
+    };
+    std::thread::scope(|scope| pairs.iter().for_each(|pair| _ = scope.spawn(|| goes_on(pair))));
+}
+
+/// Expected: a receiver in Java that waits and is stopped (Ctrl-C) leaves no lock file, and its README names the file.
+#[test]
+fn a_receiver_in_java_that_is_stopped_removes_its_lock() {
+    if languages(&["java"]).is_empty() {
+        return;
+    }
+    let lab = Lab::new();
+    for spec in ["fifo", "unix-stream"] {
+        let pair = Pair::new(&lab, spec, ["java"; 2], BYTES, &[]).expect("programs");
+        let readme = fs::read_to_string(pair.folder.join("README.md")).expect("a README");
+        assert!(readme.contains("locks the file NAME.lock"), "{readme}");
+        let mut receiver = pair.start_receiver(0);
+        let lock = pair.folder.join("meeting.lock");
+        until("a lock", PATIENCE, || pair.folder.join("meeting").exists().then_some(()));
+        signal(receiver.id(), Signal::TERM);
+        receiver.wait().expect("it was ours");
+        assert!(!lock.exists(), "{spec}");
+    }
+}
+
+/// Expected: it makes the queue again. Happened: a sender in Rust failed, if the queue was removed between two of its messages.
+#[test]
+fn a_sender_goes_on_where_its_queue_was_removed() {
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python"]) {
+        let pair = Pair::new(&lab, "sysv-msgq", [language; 2], BYTES, &[]).expect("programs");
+        let sender = pair.start_sender(30, 20);
+        std::thread::sleep(Duration::from_millis(400));
+        pair.remove();
+        let receiver = pair.start_receiver(0);
+        well(&pair.what(), &output(sender));
+        well(&pair.what(), &output(receiver));
+    }
+}
+
+/// Expected: an error. Happened: over sockets that keep boundaries the longer messages of another pair were cut off, and "all as sent".
+#[test]
+fn a_longer_message_is_not_cut_off() {
+    let lab = Lab::new();
+    for language in languages(&["c", "rust", "python", "go"]) {
+        for words in [&[][..], &["--senders", "2"]] {
+            let [longer, mut shorter] = [BYTES, 64].map(|bytes| {
+                Pair::new(&lab, "unix-seqpacket", [language; 2], bytes, words).expect("programs")
+            });
+            shorter.name = longer.folder.join(&longer.name).display().to_string();
+            let receiver = shorter.start_receiver(0);
+            let mut sender = longer.start_sender(5, 0);
+            let done = output(receiver);
+            sender.kill().and_then(|()| sender.wait()).expect("it was ours");
+            assert_eq!(done.status.code(), Some(1), "{}: {done:?}", shorter.what());
+        }
     }
 }
