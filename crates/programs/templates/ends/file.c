@@ -16,7 +16,6 @@ typedef struct {
 @receives     int at, found, taken;    /* the one that is looked at; how many; the descriptor of the one that was received last */
 } Folder;
 static int is_message(const struct dirent *entry) { return strncmp(entry->d_name, "message.", 8) == 0; }
-@sender @reply static int is_any(const struct dirent *entry) { return is_message(entry) || strncmp(entry->d_name, "part.", 5) == 0; }
 @empties static int is_part(const struct dirent *entry) { return strncmp(entry->d_name, "part.", 5) == 0; }
 static int list(const char *path, struct dirent ***entries, int (*filter)(const struct dirent *)) {
     int found = scandir(path, entries, filter, alphasort);
@@ -94,20 +93,15 @@ static Folder open_folder(const char *path) {
 @receives         if (fd >= 0) close(fd);
 @receives     }
 @receives }
-@reply static char back[4096]; /* the folder of replies */
 
 @sender typedef struct {
 @sender     Folder folder;
-@sender @reply     Folder back;
 @sender } Sender;
 @sender static void open_sender(Sender *to, const char *link) {
 @sender     to->folder = open_folder(link);
 @sender @broadcast     for (; flock(to->folder.fd, LOCK_SH | LOCK_NB) == 0; usleep(10000)) flock(to->folder.fd, LOCK_UN); /* until a receiver has locked it */
-@sender @reply     snprintf(back, sizeof back, "%s.back", link);
-@sender @reply     to->back = open_folder(back);
 @sender }
 @sender static void send_message(Sender *to, const void *message) { put(&to->folder, message); }
-@sender @reply static bool receive_reply(Sender *to, void *reply) { return get(&to->back, reply), true; }
 @sender static void finish_sender(Sender *to, const void *mark) {
 @sender @unshared     put(&to->folder, mark);
 @sender @shared     for (int i = 0; i < {receivers}; i++) put(&to->folder, mark);
@@ -115,26 +109,17 @@ static Folder open_folder(const char *path) {
 @sender @shared @onesender     while (list(to->folder.path, &entries, is_message) > 0) usleep(10000);
 @sender @shared @onesender     remove_all(to->folder.path, is_part);
 @sender @shared @onesender     rmdir(to->folder.path);
-@sender @reply     struct dirent **entries;
-@sender @reply     while (list(to->folder.path, &entries, is_message) > 0) usleep(10000); /* a request that came again has another reply */
-@sender @reply     drop_taken(&to->back);
-@sender @reply     for (int i = list(back, &entries, is_any); i-- > 0;) unlinkat(to->back.fd, entries[i]->d_name, 0);
-@sender @reply     rmdir(back);
 @sender }
 
 @receiver typedef struct {
 @receiver     Folder folder;
-@receiver @reply     Folder back;
 @receiver } Receiver;
 @receiver static bool open_receiver(Receiver *from, const char *link) {
 @receiver     from->folder = open_folder(link);
 @receiver @unshared     if (flock(from->folder.fd, LOCK_EX | LOCK_NB) != 0) return close(from->folder.fd), false; /* two would share the messages */
-@receiver @reply     snprintf(back, sizeof back, "%s.back", link);
-@receiver @reply     from->back = open_folder(back);
 @receiver     return true;
 @receiver }
 @receiver static void receive_message(Receiver *from, void *message) { get(&from->folder, message); }
-@receiver @reply static void send_reply(Receiver *from, const void *reply) { put(&from->back, reply); }
 @receiver static void close_receiver(Receiver *from) {
 @receiver     drop_taken(&from->folder);
 @receiver @unshared     remove_all(from->folder.path, is_part); /* of senders that died */

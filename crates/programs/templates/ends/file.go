@@ -186,38 +186,23 @@ func removeFolder(folder string) error {
 @receives @compete 
 @sender type sender struct {
 @sender 	writer *writer
-@reply @sender 	back   reader
 @sender }
 @sender 
 @sender func openSender(name string) (*sender, error) {
-@reply @sender 	if err := makeFolder(name + ".back"); err != nil {
-@reply @sender 		return nil, err
-@reply @sender 	}
 @sender 	writer, err := openWriter(name)
 @broadcast @sender 	for err == nil && syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 @broadcast @sender 		syscall.Flock(int(writer.folderFile.Fd()), syscall.LOCK_UN)
 @broadcast @sender 		time.Sleep(10 * time.Millisecond) // until a receiver has locked it
 @broadcast @sender 	}
-@stream @sender 	return &sender{writer}, err
-@reply @sender 	return &sender{writer, reader{folder: name + ".back"}}, err
+@sender 	return &sender{writer}, err
 @sender }
 @sender 
 @sender func (s *sender) send(message []byte) error {
 @sender 	return s.writer.send(message)
 @sender }
 @sender 
-@reply @sender // False: no reply came for about a second.
-@reply @sender func (s *sender) receiveReply(reply []byte) (bool, error) {
-@reply @sender 	return s.back.receive(reply)
-@reply @sender }
-@reply @sender 
 @sender func (s *sender) finish(mark []byte) error {
 @sender 	err := s.send(mark)
-@reply @sender 	late, _ := filepath.Glob(filepath.Join(s.back.folder, "message.*"))
-@reply @sender 	for _, reply := range late {
-@reply @sender 		os.Remove(reply)
-@reply @sender 	}
-@reply @sender 	return errors.Join(err, removeFolder(s.back.folder))
 @shared @onesender @sender 	for err == nil {
 @shared @onesender @sender 		names, absent := list(s.writer.folder)
 @shared @onesender @sender 		if absent != nil || len(names) == 0 {
@@ -225,12 +210,11 @@ func removeFolder(folder string) error {
 @shared @onesender @sender 		}
 @shared @onesender @sender 		time.Sleep(time.Millisecond)
 @shared @onesender @sender 	}
-@stream @sender 	return err
+@sender 	return err
 @sender }
 @receiver type receiver struct {
 @receiver 	reader reader
 @unshared @receiver 	lock   *os.File
-@reply @receiver 	back   *writer
 @receiver }
 @receiver 
 @receiver func openReceiver(name string) (*receiver, error) {
@@ -253,15 +237,6 @@ func removeFolder(folder string) error {
 @receiver 	}
 @receiver }
 @receiver 
-@reply @receiver func (r *receiver) sendReply(reply []byte) (err error) {
-@reply @receiver 	if r.back == nil {
-@reply @receiver 		if r.back, err = openWriter(r.reader.folder + ".back"); err != nil {
-@reply @receiver 			return err
-@reply @receiver 		}
-@reply @receiver 	}
-@reply @receiver 	return r.back.send(reply)
-@reply @receiver }
-@reply @receiver 
 @receiver func (r *receiver) finish() error {
 @receiver 	if err := r.reader.removeCurrent(); err != nil {
 @receiver 		return err

@@ -175,28 +175,17 @@ import java.util.Locale;
 @receives     }
 @sender     static class Link {
 @sender         final Writer writer;
-@reply @sender         final Reader back;
 @sender 
 @sender         Link(String name) throws IOException {
 @sender             writer = new Writer(name);
-@reply @sender             back = new Reader(name + ".back");
 @sender         }
 @sender 
 @sender         void send(ByteBuffer message) throws IOException {
 @sender             writer.send(message);
 @sender         }
 @sender 
-@reply @sender         /** False: no reply came for about a second. */
-@reply @sender         boolean receiveReply(ByteBuffer reply) throws IOException {
-@reply @sender             return back.receive(reply);
-@reply @sender         }
-@reply @sender 
 @sender         void finish(ByteBuffer mark) throws IOException, InterruptedException {
 @sender             send(mark);
-@reply @sender             for (String late : list(back.folder, "message.")) {
-@reply @sender                 Files.delete(back.folder.resolve(late));
-@reply @sender             }
-@reply @sender             removeFolder(back.folder);
 @shared @onesender @sender             while (!list(writer.folder, "message.").isEmpty()) {
 @shared @onesender @sender                 Thread.sleep(1);
 @shared @onesender @sender             }
@@ -205,12 +194,9 @@ import java.util.Locale;
 @sender     }
 @receiver     static class Link {
 @receiver         final Reader reader;
-@reply @receiver         Writer back;
-@reply @receiver         final String backName;
 @receiver 
 @receiver         Link(String name) throws IOException {
 @receiver             reader = new Reader(name);
-@reply @receiver             backName = name + ".back";
 @receiver         }
 @receiver 
 @receiver         void receive(ByteBuffer message) throws IOException {
@@ -219,11 +205,6 @@ import java.util.Locale;
 @receiver             }
 @receiver         }
 @receiver 
-@reply @receiver         void sendReply(ByteBuffer reply) throws IOException {
-@reply @receiver             back = back == null ? new Writer(backName) : back;
-@reply @receiver             back.send(reply);
-@reply @receiver         }
-@reply @receiver 
 @receiver         void finish() throws IOException {
 @receiver             reader.removeCurrent();
 @unshared @receiver             removeFolder(reader.folder);
