@@ -23,19 +23,15 @@ fn kill(mut child: Child) {
     child.wait().expect("it was ours");
 }
 
-/// Waits until a program has ended, or has slept for half a second.
+/// Waits until a program has ended, or sleeps whenever it is looked at for half a second.
 fn at_rest(mut program: Child) -> Child {
     let stat = format!("/proc/{}/stat", program.id());
-    let (mut seen, mut since) = (String::new(), Instant::now());
+    let mut since = Instant::now();
     until("a program at rest", soon(), || {
-        // Its state, and CPU time in ticks (proc_pid_stat(5)).
-        let fields = fs::read_to_string(&stat).unwrap_or_default();
-        let fields: Vec<&str> = fields.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let now = [0, 11, 12].map(|at| fields.get(at).copied().unwrap_or_default()).join(" ");
-        if now != seen || !now.starts_with('S') {
-            (seen, since) = (now, Instant::now());
-        }
         let has_ended = program.try_wait().expect("it was ours").is_some();
+        if !has_ended && !fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S ")) {
+            since = Instant::now();
+        }
         (has_ended || since.elapsed() > Duration::from_millis(500)).then_some(())
     });
     program
