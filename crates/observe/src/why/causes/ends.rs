@@ -243,7 +243,9 @@ pub(super) fn may_hold(case: &Case) -> Option<Finding> {
         let readers: Vec<i32> =
             graph.scene.holders(end.ipc_file, false).iter().map(|reader| reader.pid).collect();
         let is_empty = || graph.fill(pid, 1).is_some_and(|fill| !fill.holds);
-        let has_read = |reader: &i32| !has_slept_since_start(case, *reader);
+        let has_written = || Calls::of(pid).is_none_or(|calls| calls.written_bytes > 0);
+        let has_read =
+            |reader: &i32| has_slept_since_start(case, *reader).map_or_else(has_written, |slept| !slept);
         let is_new = readers.is_empty() || readers.iter().any(has_read);
         (!is_new && is_empty() && (goes_round(one) || has_input(case, pid, one))).then_some((pid, readers))
     });
@@ -258,16 +260,15 @@ fn keeps_own_buffer(pid: i32, name: &str) -> bool {
     line_buffering::is_interpreter(name) || (line_buffering::advice(name, false).is_some() && is_hidden())
 }
 
-/// Whether a process has not run since shortly after its start, so that nothing came that it would have read.
-fn has_slept_since_start(case: &Case, pid: i32) -> bool {
-    let age_ns =
-        case.graph.process(pid).map(|one| model::monotonic_ns().saturating_sub(one.stat.started_ns()));
-    let threads = threads(pid);
-    let slept_ns = threads.iter().map(|thread| thread.asleep_ns().unwrap_or(0)).min();
-    age_ns.zip(slept_ns).is_some_and(|(age, slept)| {
-        // On a busy machine it is loaded slowly.
-        age > OLD_MIN_NS && age.saturating_sub(slept) < BEGIN_NS.max(age / BEGIN_PARTS)
-    })
+/// Whether a process has not run since shortly after its start, so that nothing came that it would have read; `None` if it is not known when it ran.
+fn has_slept_since_start(case: &Case, pid: i32) -> Option<bool> {
+    let age_ns = model::monotonic_ns().saturating_sub(case.graph.process(pid)?.stat.started_ns());
+    if age_ns <= OLD_MIN_NS {
+        return Some(false);
+    }
+    let slept_ns = threads(pid).iter().map(Thread::asleep_ns).min()??;
+    // On a busy machine it is loaded slowly.
+    Some(age_ns.saturating_sub(slept_ns) < BEGIN_NS.max(age_ns / BEGIN_PARTS))
 }
 
 /// Whether a program does something again and again, with pauses.
