@@ -6,7 +6,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::{BYTES, Pair, languages, messages, output, promise, well};
-use crate::common::{Lab, busy, full, namespaces, skip, soon, until};
+use crate::common::{Lab, busy, full, namespaces, skip};
 
 /// Kills of a role in a test: a few, or as many as were promised.
 fn kills() -> u32 {
@@ -23,17 +23,22 @@ fn kill(mut child: Child) {
     child.wait().expect("it was ours");
 }
 
-/// Waits until a program has ended, or sleeps whenever it is looked at for half a second.
+/// Waits until a program has ended, or sleeps whenever it is looked at for half a second; at most for a time in which it has long done its work, as one
+/// that waits by looking again and again may run at any moment.
 fn at_rest(mut program: Child) -> Child {
     let stat = format!("/proc/{}/stat", program.id());
-    let mut since = Instant::now();
-    until("a program at rest", soon(), || {
-        let has_ended = program.try_wait().expect("it was ours").is_some();
-        if !has_ended && !fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S ")) {
+    let sleeps = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "));
+    let (began, longest) = (Instant::now(), Duration::from_secs(4) * busy());
+    let mut since = began;
+    while since.elapsed() < Duration::from_millis(500)
+        && began.elapsed() < longest
+        && program.try_wait().expect("it was ours").is_none()
+    {
+        std::thread::sleep(Duration::from_millis(10));
+        if !sleeps() {
             since = Instant::now();
         }
-        (has_ended || since.elapsed() > Duration::from_millis(500)).then_some(())
-    });
+    }
     program
 }
 
