@@ -1,6 +1,5 @@
-//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, what a group has in common in
-//! words, the cases that one chart shows, and the cases that others are compared with: the plain pipe of a case, and the floors and
-//! ceilings of a ranking.
+//! The only grouping of cases: those of a group have the same values on some axes of [`AXES`]. With it, the cases that one chart
+//! shows, and those that others are compared with: the plain pipe of a case, and the floors and ceilings of a ranking.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,10 +8,10 @@ use model::{AXES, AxisValue, BenchRecord, CaseRecord, DataLevel, Placement, Rati
 use stats::estimate::median;
 use stats::ratio_of;
 
+use crate::conditions::Conditions;
 use crate::estimate::paired_speeds;
 use crate::lists::{grouped, joined};
 use crate::view::{BlockSizes, RankedRow, transports};
-use crate::words;
 
 /// The axes, by their columns in CSV, on which cases are equal that are shown in one table.
 pub(crate) const OF_ONE_BLOCK: &[&str] = &["workload", "data", "tasks", "placement", "relays", "block_bytes"];
@@ -55,31 +54,6 @@ pub(crate) fn order(case: &CaseRecord) -> impl Ord + use<> {
     (case.workload, Reverse(case.data), case.tasks, case.placement, case.relays)
 }
 
-/// What the cases of a group have in common, in words.
-#[derive(Default)]
-pub(crate) struct Shared {
-    /// The tasks and CPUs of the ends.
-    pub(crate) ends: String,
-    /// What they did with the data.
-    pub(crate) data: String,
-    /// The relays between the ends.
-    relays: String,
-}
-
-impl Shared {
-    fn parts(&self) -> [&str; 3] {
-        [&self.ends, &self.data, &self.relays]
-    }
-}
-
-pub(crate) fn shared<'a>(cases: impl Iterator<Item = &'a CaseRecord> + Clone) -> Shared {
-    let Some(first) = cases.clone().next() else { return Shared::default() };
-    let cpus = cases.clone().map(|case| case.cpus.as_slice()).find(|cpus| !cpus.is_empty());
-    let ends = words::describe_tasks_and_cpus(first.tasks, first.placement, cpus.unwrap_or_default());
-    let data = words::payload_remark(first.data, cases.clone().find_map(|case| case.check)).to_owned();
-    Shared { ends, data, relays: words::relays(first.relays).unwrap_or_default() }
-}
-
 /// A bench record on the page, and the label of its rows; empty if it is the only record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -115,19 +89,16 @@ impl<'a> ChartedCases<'_, 'a> {
 
     /// Its conditions as the first sentence of a caption, without the full stop.
     pub(crate) fn caption(&self) -> String {
-        let text = joined(shared(self.cases()).parts());
+        let text = Conditions::of_cases(self.cases()).text();
         let first: String = text.chars().take(1).flat_map(char::to_uppercase).collect();
         first + text.chars().skip(1).collect::<String>().as_str()
     }
 
     /// A title with the conditions in which it differs from the other charts of its workload.
     pub(crate) fn titled(&self, title: &str, all: &[Self]) -> String {
-        let own = shared(self.cases());
-        let others: Vec<Shared> = all.iter().map(|other| shared(other.cases())).collect();
-        let is_in_all = |at: usize, part: &str| others.iter().all(|other| other.parts()[at] == part);
-        let parts = own.parts().into_iter().enumerate();
-        let differing = parts.filter(|(at, part)| !is_in_all(*at, part)).map(|(_, part)| part);
-        joined(std::iter::once(title).chain(differing))
+        let conditions: Vec<Conditions> = all.iter().map(|one| Conditions::of_cases(one.cases())).collect();
+        let differing = Conditions::of_cases(self.cases()).without(&Conditions::shared_by(&conditions));
+        joined([title, &differing.text()])
     }
 }
 

@@ -31,6 +31,7 @@ mod bounds;
 mod cause;
 mod columns;
 mod compare;
+mod conditions;
 mod crossings;
 mod disjoint;
 mod dot;

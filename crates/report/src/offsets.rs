@@ -2,8 +2,9 @@
 
 use model::{Alignment, BenchRecord, CaseRecord};
 
+use crate::conditions::Conditions;
 use crate::estimate::{estimate_value, estimated, quantity, speed};
-use crate::groups::{OF_ONE_BLOCK, Shared, groups, order, shared};
+use crate::groups::{OF_ONE_BLOCK, groups, order};
 use crate::lists::{distinct, first_lines, grouped};
 use crate::numbers;
 use crate::row_labels::RowLabels;
@@ -50,7 +51,7 @@ pub(crate) fn tables<'a>(cases: impl Iterator<Item = (String, &'a CaseRecord)> +
     let offsets = offsets(cases.clone().map(|(_, case)| case));
     let table = |columns: Vec<OffsetSweep>| {
         let first = columns[0].1[0];
-        let Shared { ends, data, .. } = shared(columns[0].1.iter().copied());
+        let Conditions { ends, data, .. } = Conditions::of_cases(columns[0].1.iter().copied());
         let title = format!(
             "{} of {} by buffer offset (sender,receiver) · {ends} · {data}",
             quantity(first.workload).name,

@@ -21,8 +21,8 @@ pub(crate) fn heading(view: &View) -> Vec<String> {
         Some(words::machine(&record.head.host)),
         peer,
         Some(block_range(record)),
-        view.common.ends.clone(),
-        view.common.data.clone(),
+        Some(view.common.ends.clone()),
+        Some(view.common.data.clone()),
         ranked(record).map(|case| case.relays).max().and_then(words::relays),
         buffers(record),
         unusual_payload(record),
@@ -86,9 +86,9 @@ pub(crate) fn interruption(record: &BenchRecord) -> Option<String> {
             "{stopped}, before every case was within {percent} % of its median: {range} trials of each were made."
         ),
         None => {
-            let trials = trials_of_planned(record);
-            let were = if trials == "1 trial" { "was" } else { "were" };
-            format!("{stopped}: {trials} {were} made.")
+            let is_one = settings.trials <= 1 && trials_of_cases(record) == (1, 1);
+            let were = if is_one { "was" } else { "were" };
+            format!("{stopped}: {} {were} made.", trials_of_planned(record))
         }
     })
 }

@@ -11,10 +11,11 @@ use model::{
 };
 use stats::TrialsByCpus;
 
+use crate::conditions::Conditions;
 use crate::document::labelled;
 use crate::estimate::{figures_by_cpus, speed};
 use crate::groups::{ChartedCases, Pipes, References, Source};
-use crate::lists::{distinct, grouped, joined};
+use crate::lists::grouped;
 use crate::row_labels::RowLabels;
 use crate::{languages, numbers, words};
 
@@ -82,37 +83,6 @@ pub(crate) struct View<'a> {
     pub(crate) common: Conditions,
 }
 
-/// What the cases of a ranking have in common, in words; `None` for what other rankings do not share with it.
-#[derive(Debug)]
-pub(crate) struct Conditions {
-    /// The blocks of both workloads.
-    pub(crate) blocks: Option<String>,
-    /// The tasks at the ends, and their CPUs.
-    pub(crate) ends: Option<String>,
-    /// What was done with the data.
-    pub(crate) data: Option<String>,
-}
-
-impl Conditions {
-    fn shared_by(rankings: &[Ranking]) -> Self {
-        let all: Vec<Self> = rankings.iter().map(Ranking::conditions).collect();
-        let shared = |of: fn(&Self) -> &Option<String>| match &distinct(all.iter().map(of))[..] {
-            [one] => (*one).clone(),
-            _ => None,
-        };
-        Self {
-            blocks: shared(|one| &one.blocks),
-            ends: shared(|one| &one.ends),
-            data: shared(|one| &one.data),
-        }
-    }
-
-    /// All of them, joined.
-    pub(crate) fn text(&self) -> String {
-        joined([&self.blocks, &self.ends, &self.data].into_iter().flatten().map(String::as_str))
-    }
-}
-
 impl<'a> View<'a> {
     pub(crate) fn from_record(record: &'a BenchRecord) -> Self {
         Self::from_sources(&[Source { label: "", record }])
@@ -124,7 +94,8 @@ impl<'a> View<'a> {
         let ranking = |(axes, rows)| Ranking::new(axes, blocks.pinned, rows);
         let mut rankings: Vec<Ranking<'a>> = grouped(rows).into_iter().map(ranking).collect();
         model::sort_by_key(&mut rankings, |ranking| ranking.axes.order());
-        let common = Conditions::shared_by(&rankings);
+        let conditions: Vec<Conditions> = rankings.iter().map(Ranking::conditions).collect();
+        let common = Conditions::shared_by(&conditions);
         let sources = sources.iter().map(|source| (*source, References::from_record(source.record)));
         Self { sources: sources.collect(), rankings, common }
     }
@@ -150,12 +121,10 @@ impl<'a> View<'a> {
 
     /// How the first ranking of a group differs from those of other groups, in words; empty if there are none.
     pub(crate) fn title(&self, group: &[Ranking<'a>]) -> String {
-        let Conditions { blocks, ends, data } = group[0].conditions();
-        let differing = Conditions {
-            blocks: blocks.filter(|_| self.common.blocks.is_none() && group.len() == 1),
-            ends: ends.filter(|_| self.common.ends.is_none()),
-            data: data.filter(|_| self.common.data.is_none()),
-        };
+        let mut differing = group[0].conditions().without(&self.common);
+        if group.len() > 1 {
+            differing.blocks.clear();
+        }
         differing.text()
     }
 
@@ -202,9 +171,10 @@ impl<'a> Ranking<'a> {
         let size = |workload| self.block_bytes(workload).map(numbers::size);
         let data = words::payload_remark(self.axes.data, self.cases().find_map(|case| case.check));
         Conditions {
-            blocks: Some(words::blocks(size(Workload::Stream), size(Workload::PingPong))),
-            ends: Some(self.ends()),
-            data: Some(data.to_owned()),
+            blocks: words::blocks(size(Workload::Stream), size(Workload::PingPong)),
+            ends: self.ends(),
+            data: data.to_owned(),
+            ..Conditions::default()
         }
     }
 

@@ -38,10 +38,10 @@ struct Grid {
 }
 
 pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
-    let values: Vec<f64> = heat.cells.iter().flatten().filter_map(|cell| cell.value).collect();
-    let largest = values.iter().copied().filter(|value| can_show(Scale::Linear, *value)).fold(0.0, f64::max);
-    let grid = layout(heat, largest, canvas);
-    let range = colour_range(&values, heat.unit);
+    let values = heat.cells.iter().flatten().filter_map(|cell| cell.value);
+    let shown: Vec<f64> = values.filter(|value| can_show(Scale::Linear, *value)).collect();
+    let grid = layout(heat, shown.iter().copied().fold(0.0, f64::max), canvas);
+    let range = colour_range(&shown, heat.unit);
     let bottom = grid.top + heat.rows.len() as f64 * ROW;
     let body = html! {
         (names(heat, &grid, canvas))
@@ -57,13 +57,13 @@ pub(super) fn draw(heat: &Heat, canvas: &Canvas) -> Drawing {
     Drawing { height: bottom + 58.0, body }
 }
 
-/// The values of the first and the last colour; without values the first is the larger one. Values that hardly differ get similar colours: the range is at least [`FACTOR_MIN`] wide.
-fn colour_range(values: &[f64], unit: Unit) -> Range {
-    let shown: Vec<f64> = values.iter().copied().filter(|value| can_show(Scale::Linear, *value)).collect();
+/// The values of the first and the last colour of those that are shown; without any the first is the larger one. Values that hardly differ get
+/// similar colours: the range is at least [`FACTOR_MIN`] wide.
+fn colour_range(shown: &[f64], unit: Unit) -> Range {
     let smallest = shown.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = shown.iter().copied().fold(0.0, f64::max);
     let reach = FACTOR_MIN.sqrt();
-    let (low, high) = match median(&shown) {
+    let (low, high) = match median(shown) {
         Some(middle) if largest < smallest * FACTOR_MIN => {
             (smallest.min(middle / reach), largest.max(middle * reach))
         }
