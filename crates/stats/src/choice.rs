@@ -72,19 +72,19 @@ pub struct Demand {
     pub cpus_max: Option<f64>,
 }
 
-/// What a message costs: medians of the trials, with intervals.
+/// What a message costs: medians of the trials, with intervals; as `MessageCost<f64>` in one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MessageCost {
+pub struct MessageCost<T = Estimate> {
     /// Wall time per message, or mean round trip, in nanoseconds.
-    pub time_ns: Estimate,
+    pub time_ns: T,
     /// CPU time per message in nanoseconds: of both ends, or of the server where rule 4 of the module says so.
-    pub cpu_ns: Estimate,
+    pub cpu_ns: T,
     /// Number of busy CPUs: at the given rate, else at full speed.
-    pub cpus: Estimate,
+    pub cpus: T,
     /// Wall time from one message, or round trip, to the next, in nanoseconds.
-    pub elapsed_ns: Estimate,
+    pub elapsed_ns: T,
     /// The cost that ranks mechanisms, in nanoseconds: rule 4 of the module.
-    pub ranking_ns: Estimate,
+    pub ranking_ns: T,
 }
 
 impl MessageCost {
@@ -246,9 +246,9 @@ fn cost(case: &CaseRecord, demand: &Demand) -> Option<MessageCost> {
         return None;
     }
     let of_sample = |sample: &Sample| trial_cost(case, sample, demand);
-    let trials: Vec<TrialCost> = case.samples.iter().filter_map(of_sample).collect();
+    let trials: Vec<MessageCost<f64>> = case.samples.iter().filter_map(of_sample).collect();
     let estimate =
-        |figure: fn(&TrialCost) -> f64| Estimate::of(&trials.iter().map(figure).collect::<Vec<f64>>());
+        |figure: fn(&MessageCost<f64>) -> f64| Estimate::of(&trials.iter().map(figure).collect::<Vec<f64>>());
     Some(MessageCost {
         time_ns: estimate(|trial| trial.time_ns)?,
         cpu_ns: estimate(|trial| trial.cpu_ns)?,
@@ -270,17 +270,8 @@ pub fn counts_server_only(case: &CaseRecord) -> bool {
     case.workload == Workload::PingPong && case.rate_per_s.is_some()
 }
 
-/// The figures of [`MessageCost`] in one trial.
-struct TrialCost {
-    time_ns: f64,
-    cpu_ns: f64,
-    cpus: f64,
-    elapsed_ns: f64,
-    ranking_ns: f64,
-}
-
-/// `None` where the trial lacks one of them.
-fn trial_cost(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<TrialCost> {
+/// The cost in one trial; `None` where the trial lacks one of its figures.
+fn trial_cost(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<MessageCost<f64>> {
     if demand.messages_per_s.is_some() && case.rate_per_s.is_none() {
         return None;
     }
@@ -303,7 +294,7 @@ fn trial_cost(case: &CaseRecord, sample: &Sample, demand: &Demand) -> Option<Tri
         _ => time_ns + cpu_ns,
     };
     let are_finite = [time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns].iter().all(|figure| figure.is_finite());
-    (time_ns > 0.0 && are_finite).then_some(TrialCost { time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns })
+    (time_ns > 0.0 && are_finite).then_some(MessageCost { time_ns, cpu_ns, cpus, elapsed_ns, ranking_ns })
 }
 
 #[cfg(test)]
