@@ -1,11 +1,12 @@
 //! The mechanisms that could be the answer, and why the others are not.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
 use mechanism::Mechanism;
 use model::Spec;
 use programs::{Between, Must, Pattern, Promises, Question, Sharing, missing_in};
 use stats::choice::SIMPLEST_FIRST;
-
-use super::remarks::by_reason;
 
 /// Mechanisms with which each sender has an end of its own, so that a reply comes to the sender of the request.
 const REPLIES_TO_EACH: [&str; 3] = ["unix-stream", "unix-dgram", "tcp"];
@@ -133,6 +134,17 @@ pub(super) fn losers(question: &Question, is_meant: impl Fn(&str) -> bool) -> Op
     let groups = by_reason(losers.iter().map(|(name, why)| (why, name)));
     let parts = groups.iter().map(|(why, names)| format!("{} ({why})", names.join(", ")));
     (!losers.is_empty()).then(|| parts.collect::<Vec<_>>().join("; "))
+}
+
+/// The names of each reason.
+pub(super) fn by_reason<'r, N: Display>(
+    pairs: impl Iterator<Item = (&'r String, N)>,
+) -> BTreeMap<&'r String, Vec<String>> {
+    let mut groups: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for (why, name) in pairs {
+        groups.entry(why).or_default().push(format!("`{name}`"));
+    }
+    groups
 }
 
 /// The sentence that no mechanism fulfils all conditions.

@@ -1,8 +1,5 @@
 //! Further sentences of an answer: what would be faster, what the mechanism cannot do, how certain the figures are.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-
 use programs::{CodeLanguage, Must, Pattern, Promises, Share};
 use report::sheet::{Sheet, col};
 use report::table::{Fit, Table};
@@ -10,7 +7,7 @@ use report::{first_of, numbers, words};
 use stats::{Excluded, MessageCost, RankedCase};
 
 use super::answer::{Answer, in_own_options};
-use super::candidates::losers;
+use super::candidates::{by_reason, losers};
 
 /// Most names in a sentence.
 const NAMES_MAX: usize = 3;
@@ -205,15 +202,4 @@ impl Answer<'_> {
             slow.first, slow.last, slow.pipe_read
         ))
     }
-}
-
-/// The names of each reason.
-pub(super) fn by_reason<'r, N: Display>(
-    pairs: impl Iterator<Item = (&'r String, N)>,
-) -> BTreeMap<&'r String, Vec<String>> {
-    let mut groups: BTreeMap<_, Vec<String>> = BTreeMap::new();
-    for (why, name) in pairs {
-        groups.entry(why).or_default().push(format!("`{name}`"));
-    }
-    groups
 }
